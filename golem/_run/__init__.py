@@ -1,0 +1,1 @@
+"""How a run works inside: a pure machine that decides, and a driver that does."""

@@ -1,0 +1,148 @@
+"""The port: all that a run knows of a model provider (contract §5).
+
+An adapter implements `Model`: it turns a `Request` into what its provider speaks and back.
+Nothing here knows HTTP, JSON bodies or any provider; nothing of golem above this module knows
+them either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any, Literal, Protocol, runtime_checkable
+
+from msgspec import Struct
+
+from golem.messages import AssistantMessage, Message
+from golem.usage import Usage
+
+FinishReason = Literal["stop", "length", "tool_call", "content_filter", "other"]
+"""Why a model ended its turn; the provider's own word is in `Details.finish_reason`."""
+
+
+class ToolSpec(Struct, frozen=True):
+    """A tool as a model sees it: a name, what it does, the JSON Schema of its arguments."""
+
+    name: str
+    description: str
+    schema: Mapping[str, Any]
+
+
+class OutputSchema(Struct, frozen=True):
+    """The JSON Schema that the model's answer has to follow, where the provider enforces one."""
+
+    name: str
+    schema: Mapping[str, Any]
+    description: str = ""
+    strict: bool = True
+
+
+class ToolChoice(Struct, frozen=True):
+    """Which tool the model has to call: ``auto``, ``none``, ``required`` or the one in `name`."""
+
+    mode: Literal["auto", "none", "required", "tool"] = "auto"
+    name: str = ""
+
+
+class Settings(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Sampling and reasoning settings; ``None`` leaves a setting to the provider.
+
+    `max_tokens` bounds the answer, `temperature`, `top_p`, `seed` and the penalties are the
+    provider's, `stop` ends the answer at one of these texts, `reasoning_effort` is the
+    provider's word for it, `parallel_tool_calls` lets the model ask for several calls in one
+    turn, `extra_body` is merged into the request body as it is.
+    """
+
+    max_tokens: int | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    seed: int | None = None
+    stop: tuple[str, ...] = ()
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
+    reasoning_effort: str | None = None
+    parallel_tool_calls: bool | None = None
+    extra_body: Mapping[str, Any] | None = None
+
+
+class Request(Struct, frozen=True):
+    """One request to a model: a repaired history and what goes with it."""
+
+    messages: Sequence[Message]
+    tools: Sequence[ToolSpec] = ()
+    output_schema: OutputSchema | None = None
+    tool_choice: ToolChoice | None = None
+    settings: Settings | None = None
+
+
+class Details(Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """What a provider says about a response beside its content.
+
+    `finish_reason` and `finish_message` are the provider's own words, `response_id` and
+    `request_id` are what its support asks for, `model` is the model that really answered.
+    """
+
+    response_id: str = ""
+    request_id: str = ""
+    model: str = ""
+    finish_reason: str = ""
+    finish_message: str = ""
+
+
+class Response(Struct, frozen=True):
+    """A complete answer of a model: one turn."""
+
+    message: AssistantMessage
+    usage: Usage = Usage()
+    finish_reason: FinishReason = "stop"
+    details: Details = Details()
+
+
+class TextDelta(Struct, frozen=True, gc=False):
+    """A piece of the answer's text, never empty."""
+
+    text: str
+
+
+class ThinkingDelta(Struct, frozen=True, gc=False):
+    """A piece of the model's reasoning, never empty."""
+
+    text: str
+
+
+class ToolCallDelta(Struct, frozen=True, gc=False):
+    """A piece of a tool call. `index` counts the calls of this turn from 0.
+
+    `id` and `name` are in the first piece of a call and may be empty after it; `args` is the
+    next fragment of the argument text.
+    """
+
+    index: int
+    id: str = ""
+    name: str = ""
+    args: str = ""
+
+
+Delta = TextDelta | ThinkingDelta | ToolCallDelta
+
+
+@runtime_checkable
+class Model(Protocol):
+    """A model at some provider. Immutable; shared by any number of runs and event loops.
+
+    Both methods raise `golem.errors.ProviderError` for what goes wrong with the provider and
+    `golem.errors.UnsupportedContentError` before anything is sent. Both give the same response
+    for the same answer of the provider.
+    """
+
+    async def generate(self, request: Request) -> Response:
+        """The complete answer."""
+        ...
+
+    def stream(self, request: Request) -> AsyncIterator[Delta | Response]:
+        """The answer as it comes: deltas, then exactly one `Response`, last.
+
+        The deltas concatenated are the response's text, thinking and calls. Closing the
+        iterator (``aclose()``) closes the connection. A stream that ends without the provider's
+        terminator raises `golem.errors.TransportError` and yields no response.
+        """
+        ...
