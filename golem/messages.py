@@ -37,7 +37,7 @@ class UnknownMembers(Mapping[str, bytes]):
     """Members that a newer writer put on a struct: name to the exact bytes of the JSON value.
 
     They ride along unread and are written back after the known members (contract §1, *Forward
-    compatibility*). Immutable and hashable.
+    compatibility*). Immutable and hashable; equal when they are written alike.
     """
 
     __slots__ = ("_members",)
@@ -54,8 +54,14 @@ class UnknownMembers(Mapping[str, bytes]):
     def __len__(self) -> int:
         return len(self._members)
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, UnknownMembers) and self._written() == other._written()
+
     def __hash__(self) -> int:
-        return hash(frozenset(self._members.items()))
+        return hash(frozenset(self._written().items()))
+
+    def _written(self) -> dict[str, bytes]:
+        return {name: one_line(text) for name, text in self._members.items()}
 
     def __repr__(self) -> str:
         return f"UnknownMembers({self._members!r})"
@@ -76,7 +82,7 @@ class _Contract(
     """Configuration shared by everything that is stored."""
 
 
-class Part(_Contract):
+class Part(_Contract, frozen=True):
     """A piece of media in a user message, a tool result or a model's answer.
 
     Either `url` or inline `data` (with its `media_type`). One flat struct, so that a kind this
@@ -145,7 +151,7 @@ class Part(_Contract):
             raise ValueError(f"{self.kind} part with inline data requires a media type")
 
 
-class Thinking(_Contract):
+class Thinking(_Contract, frozen=True):
     """A block of a model's reasoning, kept so that it can go back to whoever made it."""
 
     text: Annotated[str, Meta(description="the readable reasoning")] = ""
@@ -168,7 +174,7 @@ class Thinking(_Contract):
             raise ValueError("thinking has neither text nor redacted data nor a signature")
 
 
-class ToolCall(_Contract, eq=False):
+class ToolCall(_Contract, frozen=True, eq=False):
     """A model's request to run a tool. Make one with `ToolCall.of`.
 
     The arguments are the model's own text, never reparsed and rewritten: key order, number
@@ -194,7 +200,7 @@ class ToolCall(_Contract, eq=False):
         empty (the Go spelling).
         """
         raw = self.raw
-        if type(raw) is Raw:
+        if isinstance(raw, Raw):
             data = bytes(raw)
             if data[:1] == b"{" and len(data) < _SMALL and data.isascii():
                 return
@@ -211,13 +217,13 @@ class ToolCall(_Contract, eq=False):
         White space around a JSON object is trimmed, blank text is empty, any other text is kept
         as it is; lone surrogates become U+FFFD.
         """
-        return cls(id, name, args, signature)  # type: ignore[arg-type,unused-ignore]
+        return cls(id, name, args, signature)
 
     @property
     def args(self) -> str:
         """The model's argument text; empty when it sent none."""
         raw = self.raw
-        return raw if type(raw) is str else bytes(raw).decode()
+        return raw if isinstance(raw, str) else bytes(raw).decode()
 
     @property
     def truncated(self) -> bool:
@@ -229,9 +235,9 @@ class ToolCall(_Contract, eq=False):
 
         Raises ValueError, naming the call, when the text is no JSON object or does not fit.
         """
-        if self.truncated:
+        if isinstance(self.raw, str):
             raise ValueError(f"arguments of call {self.id!r} ({self.name}) are not a JSON object")
-        data = rawjson.without_lone_surrogates(bytes(self.raw))  # type: ignore[arg-type]
+        data = rawjson.without_lone_surrogates(bytes(self.raw))
         try:
             return msgspec.json.decode(data, type=type)
         except msgspec.MsgspecError as error:
@@ -250,11 +256,11 @@ class ToolCall(_Contract, eq=False):
     def _written(self) -> tuple[object, ...]:
         """What tells calls apart once stored, where line breaks between tokens are spaces."""
         raw = self.raw
-        args = raw if type(raw) is str else one_line(bytes(raw))
+        args = raw if isinstance(raw, str) else one_line(bytes(raw))
         return self.id, self.name, args, self.signature, self.unknown
 
 
-class Native(_Contract):
+class Native(_Contract, frozen=True, eq=False):
     """What a provider sent, where the ordinary fields cannot reproduce it exactly.
 
     The same provider gets `items` back byte for byte while the message is unchanged; every other
@@ -270,15 +276,21 @@ class Native(_Contract):
             if not rawjson.is_utf8(bytes(item)):
                 raise ValueError("native item is not UTF-8")
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Native) and self._written() == other._written()
+
     def __hash__(self) -> int:
-        return hash((self.provider, tuple(bytes(item) for item in self.items)))
+        return hash(self._written())
+
+    def _written(self) -> tuple[object, ...]:
+        return self.provider, tuple(one_line(bytes(item)) for item in self.items), self.unknown
 
 
-class _Message(_Contract, tag_field="role"):
+class _Message(_Contract, frozen=True, tag_field="role"):
     content: Annotated[str, Meta(description="the text of the message")] = ""
 
 
-class SystemMessage(_Message, tag="system", kw_only=True):
+class SystemMessage(_Message, frozen=True, tag="system", kw_only=True):
     """Instructions. A run replaces those of its history with its own."""
 
     run_id: str = ""
@@ -287,7 +299,7 @@ class SystemMessage(_Message, tag="system", kw_only=True):
     unknown: UnknownMembers = NO_MEMBERS
 
 
-class UserMessage(_Message, tag="user", kw_only=True):
+class UserMessage(_Message, frozen=True, tag="user", kw_only=True):
     """What a person (or the program in their place) said; the text comes before the parts."""
 
     parts: tuple[Part, ...] = ()
@@ -297,7 +309,7 @@ class UserMessage(_Message, tag="user", kw_only=True):
     unknown: UnknownMembers = NO_MEMBERS
 
 
-class AssistantMessage(_Message, tag="assistant", kw_only=True):
+class AssistantMessage(_Message, frozen=True, tag="assistant", kw_only=True):
     """What a model answered: text, media, requests to run tools, its reasoning."""
 
     parts: tuple[Part, ...] = ()
@@ -310,7 +322,7 @@ class AssistantMessage(_Message, tag="assistant", kw_only=True):
     unknown: UnknownMembers = NO_MEMBERS
 
 
-class ToolMessage(_Message, tag="tool", kw_only=True):
+class ToolMessage(_Message, frozen=True, tag="tool", kw_only=True):
     """The result of one tool call, as the model reads it; `failed`: a definitive failure."""
 
     parts: tuple[Part, ...] = ()
