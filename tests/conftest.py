@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# A busy machine makes single examples slow, which is not what the laws are about.
+settings.register_profile("golem", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("fuzz", settings.get_profile("golem"), max_examples=20_000)
+settings.load_profile("golem")
 
 
 @pytest.fixture(params=["asyncio", "trio"])

@@ -1,0 +1,94 @@
+"""Synthetic agent histories: the same bytes for the same arguments, on every machine.
+
+The mix: user text of about 200 characters, assistant text of about 400, in three of five
+exchanges an assistant turn with two tool calls (arguments of about 120 bytes, results of about
+300 characters), identity stamps on every message. `damage` is the share of calls that is broken,
+in equal parts: result missing, result repeated, result of an unknown call, arguments cut off.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+TEXT = """
+the agent reads each record and checks whether the total of a run stays below its limit
+before calling another tool so that results remain stable when a stream is cut short by
+the network or a user cancels café "quoted" a<b & c>d invoice ledger balance weather
+"""
+WORDS = TEXT.split()
+TOOLS = ("search_orders", "get_weather", "read_file", "query_ledger", "send_draft")
+
+
+def history(messages: int, *, damage: float = 0.0, seed: int = 7) -> bytes:
+    """A stored history of exactly `messages` messages, as compact JSON."""
+    writer = _Writer(random.Random(seed), damage)
+    record: list[dict[str, Any]] = []
+    while len(record) < messages:
+        record += writer.exchange()
+    return json.dumps(record[:messages], ensure_ascii=False, separators=(",", ":")).encode()
+
+
+class _Writer:
+    def __init__(self, chance: random.Random, damage: float) -> None:
+        self.chance = chance
+        self.damage = damage
+        self.calls = 0
+        self.conversation = self.id()
+
+    def exchange(self) -> list[dict[str, Any]]:
+        """A question, perhaps a batch of two tool calls, an answer."""
+        record: list[dict[str, Any]] = [{"role": "user", "content": self.text(200)}]
+        if self.chance.random() < 0.6:
+            calls = [self.call(), self.call()]
+            record.append({"role": "assistant", "toolCalls": calls})
+            for call in calls:
+                record += self.results(call)
+        record.append({"role": "assistant", "content": self.text(400)})
+        run = self.id()
+        for message in record:
+            message |= {"runId": run, "conversationId": self.conversation}
+        return record
+
+    def call(self) -> dict[str, Any]:
+        self.calls += 1
+        args = {
+            "query": self.text(60),
+            "limit": self.chance.randrange(50),
+            "filter": {"open": True},
+        }
+        return {"id": f"call_{self.calls:08}", "name": self.chance.choice(TOOLS), "args": args}
+
+    def results(self, call: dict[str, Any]) -> list[dict[str, Any]]:
+        result = {
+            "role": "tool",
+            "content": self.text(300),
+            "toolCallId": call["id"],
+            "toolName": call["name"],
+        }
+        if self.chance.random() >= self.damage:
+            return [result]
+        match self.chance.randrange(4):
+            case 0:
+                return []
+            case 1:
+                return [result, dict(result)]
+            case 2:
+                return [result, result | {"toolCallId": f"lost_{self.calls:08}"}]
+            case _:
+                text = json.dumps(call["args"])
+                call["args"] = text[: len(text) // 2]
+                return [result]
+
+    def text(self, length: int) -> str:
+        words: list[str] = []
+        size = 0
+        while size < length:
+            words.append(self.chance.choice(WORDS))
+            size += len(words[-1]) + 1
+        return " ".join(words)
+
+    def id(self) -> str:
+        digits = f"{self.chance.getrandbits(128):032x}"
+        return f"{digits[:8]}-{digits[8:12]}-7{digits[13:16]}-8{digits[17:20]}-{digits[20:]}"

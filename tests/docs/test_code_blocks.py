@@ -1,0 +1,73 @@
+"""Every Python block of the README and the guides runs, in order, as one program a file.
+
+A block may await at its top level, as in ``python -m asyncio``. `OpenAI` is played by a scripted
+model here; the end-to-end lane runs the README against a real one.
+"""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import inspect
+import re
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+import pytest
+from golem.testing import ScriptedModel
+
+import golem_adapters
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
+LINK = re.compile(r"\]\(([^)#]+)(?:#[^)]*)?\)")
+
+
+def blocks(page: Path) -> list[CodeType]:
+    """The page's Python blocks, compiled with their place in the page."""
+    text = page.read_text(encoding="utf-8")
+    return [
+        compile(
+            "\n" * text.count("\n", 0, match.start(1)) + match[1],
+            str(page),
+            "exec",
+            flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT,
+        )
+        for match in BLOCK.finditer(text)
+    ]
+
+
+async def run(codes: list[CodeType], namespace: dict[str, Any]) -> None:
+    for code in codes:
+        pending = eval(code, namespace)
+        if inspect.isawaitable(pending):
+            await pending
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_code_of_a_page_runs(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def scripted(name: str, **settings: Any) -> ScriptedModel:
+        return ScriptedModel([f"answer {number}" for number in range(1, 20)])
+
+    monkeypatch.setattr(golem_adapters, "OpenAI", scripted)
+    monkeypatch.chdir(tmp_path)
+    codes = blocks(page)
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    if any(code.co_flags & inspect.CO_COROUTINE for code in codes):
+        asyncio.run(run(codes, namespace))
+    else:  # a complete program, which brings its own event loop
+        for code in codes:
+            exec(code, namespace)
+
+
+@pytest.mark.parametrize(
+    "page", [*PAGES, *sorted((ROOT / "docs" / "adr").glob("*.md"))], ids=lambda page: page.name
+)
+def test_the_links_of_a_page_lead_somewhere(page: Path) -> None:
+    links = LINK.findall(page.read_text(encoding="utf-8"))
+    missing = [link for link in links if "://" not in link and not (page.parent / link).exists()]
+    assert missing == []
