@@ -3,11 +3,14 @@
 Everything public is named here; adapters for model providers are in ``golem_adapters``.
 """
 
+from golem._run.driver import partial_from as partial_from
+from golem.agent import Agent as Agent
 from golem.codec import dump_history as dump_history
 from golem.codec import dump_message as dump_message
 from golem.codec import iter_history as iter_history
 from golem.codec import load_history as load_history
 from golem.codec import load_message as load_message
+from golem.context import RunContext as RunContext
 from golem.errors import APIError as APIError
 from golem.errors import GolemError as GolemError
 from golem.errors import HistoryError as HistoryError
@@ -19,6 +22,10 @@ from golem.errors import ToolCanceled as ToolCanceled
 from golem.errors import ToolFailed as ToolFailed
 from golem.errors import TransportError as TransportError
 from golem.errors import UnsupportedContentError as UnsupportedContentError
+from golem.events import Event as Event
+from golem.events import UnknownEvent as UnknownEvent
+from golem.events import decode_event as decode_event
+from golem.events import encode_event as encode_event
 from golem.history import Change as Change
 from golem.history import HistoryRepair as HistoryRepair
 from golem.history import Repairer as Repairer
@@ -38,4 +45,10 @@ from golem.messages import UnknownMembers as UnknownMembers
 from golem.messages import UserMessage as UserMessage
 from golem.model import Model as Model
 from golem.model import Settings as Settings
+from golem.result import Partial as Partial
+from golem.result import Result as Result
+from golem.stream import RunStream as RunStream
+from golem.tools import Tool as Tool
+from golem.tools import ToolResult as ToolResult
+from golem.tools import tool as tool
 from golem.usage import Usage as Usage

@@ -103,18 +103,26 @@ def dump_history(messages: Iterable[Message]) -> bytes:
         raise not_a_message(history[index], index)
     try:
         return _line(_encoder.encode(history))
-    except (_NotPlain, UnicodeError):
-        return b"[%b]" % b",".join(map(dump_message, history))
+    except (_NotPlain, UnicodeError, TypeError):
+        return b"[%b]" % b",".join(_dump(message, index) for index, message in enumerate(history))
 
 
 def dump_message(message: Message) -> bytes:
-    """One message as one line of JSON, the inverse of `load_message`."""
+    """One message as one line of JSON, the inverse of `load_message`. Raises HistoryError."""
     if type(message) not in _MESSAGES:
         raise HistoryError(f"not a message but {type(message).__name__}")
+    return _dump(message, None)
+
+
+def encode_json(value: object) -> bytes:
+    """Any value msgspec can encode as one line of JSON, messages anywhere in it included.
+
+    Raises TypeError for what JSON cannot carry.
+    """
     try:
-        return _line(_encoder.encode(message))
+        return _line(_encoder.encode(value))
     except (_NotPlain, UnicodeError):
-        return _line(_encoder.encode(_plain(message)))
+        return _line(_encoder.encode(_plain(value)))
 
 
 # Writing
@@ -130,10 +138,17 @@ class _NotPlain(Exception):
 def _refuse(value: object) -> NoReturn:
     if isinstance(value, UnknownMembers):
         raise _NotPlain
-    raise HistoryError(f"a message holds a {type(value).__name__}, which JSON cannot carry")
+    raise TypeError(f"a {type(value).__name__} cannot be written as JSON")
 
 
 _encoder = msgspec.json.Encoder(enc_hook=_refuse)
+
+
+def _dump(message: Message, index: int | None) -> bytes:
+    try:
+        return encode_json(message)
+    except TypeError as error:
+        raise HistoryError(str(error), index=index) from error
 
 
 def _line(data: bytes) -> bytes:
@@ -144,17 +159,26 @@ def _plain(value: Any) -> Any:
     """What the encoder can write for a value that carries unknown members or surrogates."""
     if isinstance(value, str):
         return rawjson.clean_text(value)
-    if isinstance(value, tuple):
-        return [_plain(item) for item in cast("tuple[Any, ...]", value)]
-    if not isinstance(value, Struct):
-        return value
-    tag = value.__struct_config__.tag
-    members: dict[str, Any] = {} if tag is None else {"role": tag}
+    if isinstance(value, Struct):
+        return _plain_struct(value)
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in cast("Iterable[Any]", value)]
+    if isinstance(value, dict):
+        members = cast("dict[str, Any]", value)
+        return {_plain(key): _plain(item) for key, item in members.items()}
+    return value
+
+
+def _plain_struct(value: Struct) -> dict[str, Any]:
+    config = value.__struct_config__
+    members: dict[str, Any] = {}
+    if config.tag_field is not None:
+        members[config.tag_field] = config.tag
     for info in _fields(type(value)):
         content = getattr(value, info.name)
         if isinstance(content, UnknownMembers):
             members.update((name, Raw(text)) for name, text in content.items())
-        elif info.required or content != info.default:
+        elif not config.omit_defaults or info.required or content != info.default:
             members[info.encode_name] = _plain(content)
     return members
 

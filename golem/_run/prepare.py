@@ -1,0 +1,119 @@
+"""The way from what the caller supplied to a machine that can start (contract §4.2).
+
+    supplied history
+      → history processor   the application's cut or rewrite; once, on exactly what was supplied
+      → validation          media that no run may send is named before anything is paid for
+      → repair              every call answered in its turn, every result asked for
+      → system messages out the current instructions govern, never those of a stored history
+      → identity            the most recent message *left* names the conversation
+      → instructions        may depend on all of the above
+
+Each step stands where it does because the next relies on it: a trimmed message must neither fail
+validation nor donate its conversation, and repair must see what the processor has cut.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import AsyncIterable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from golem._run.machine import Machine, RunFailure
+from golem._run.plan import HistoryProcessor, Plan
+from golem.context import RunContext
+from golem.errors import HistoryError
+from golem.history.repair import normalize_history
+from golem.history.report import HistoryRepair
+from golem.messages import Message, SystemMessage
+from golem.rawjson import clean_text
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A history ready to be sent: without system messages, paired, and what that took."""
+
+    messages: list[Message]
+    repair: HistoryRepair
+
+
+async def prepare_history(plan: Plan) -> Prepared:
+    """The supplied history, processed, validated and repaired.
+
+    Raises RunFailure (stage ``history``) for a processor that fails and for a history no run may
+    send, an empty one without a prompt included.
+    """
+    try:
+        processed = await _process(plan.processor, plan.history)
+        repaired, report = normalize_history(processed)
+        _validate(repaired)
+    except Exception as error:
+        raise RunFailure("history", str(error)) from error
+    kept = [message for message in repaired if type(message) is not SystemMessage]
+    if plan.prompt is None and not kept:
+        raise RunFailure("history", "there is nothing to send: no prompt, and no history is left")
+    return Prepared(kept, report)
+
+
+def donated_conversation(messages: Sequence[Message]) -> str:
+    """The conversation of the most recent identified message that is not a system message."""
+    for message in reversed(messages):
+        if not isinstance(message, SystemMessage) and message.conversation_id:
+            return message.conversation_id
+    return ""
+
+
+async def start_machine(plan: Plan, prepared: Prepared, context: RunContext[Any]) -> Machine:
+    """The machine of the run, its instructions resolved: once per run, static text first.
+
+    Raises RunFailure (stage ``history``) for an instructions function that fails.
+    """
+    try:
+        instructions = await _resolve(plan, context)
+    except Exception as error:
+        raise RunFailure("history", f"instructions: {error}") from error
+    system = [SystemMessage(instructions)] if instructions else []
+    return Machine(
+        head=[*system, *prepared.messages],
+        prompt=plan.prompt,
+        run_id=context.run_id,
+        conversation_id=context.conversation_id,
+        repair=prepared.repair,
+        max_turns=plan.max_turns,
+    )
+
+
+async def _process(
+    processor: HistoryProcessor | None, history: Sequence[Message]
+) -> Iterable[Message]:
+    if processor is None:
+        return history
+    processed = processor(list(history))
+    if isinstance(processed, AsyncIterable):
+        return [message async for message in processed]
+    if inspect.isawaitable(processed):
+        processed = await processed
+    return list(processed)
+
+
+def _validate(messages: Sequence[Message]) -> None:
+    for index, message in enumerate(messages):
+        if isinstance(message, SystemMessage) or not message.parts:
+            continue
+        for position, part in enumerate(message.parts):
+            try:
+                part.validate()
+            except ValueError as error:
+                path = f"parts[{position}]"
+                raise HistoryError(str(error), index=index, path=path) from error
+
+
+async def _resolve(plan: Plan, context: RunContext[Any]) -> str:
+    fixed = [text for text in plan.instructions if isinstance(text, str)]
+    dynamic: list[str] = []
+    for function in plan.instructions:
+        if isinstance(function, str):
+            continue
+        text = function(context)
+        dynamic.append(text if isinstance(text, str) else await text)
+    return clean_text("\n\n".join(filter(None, [*fixed, *dynamic])))

@@ -1,0 +1,36 @@
+"""What a tool or an instructions function may know of the run it belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Generic, TypeVar
+
+from msgspec import Struct
+
+from golem.messages import Message
+from golem.usage import Usage
+
+DepsT = TypeVar("DepsT")
+
+
+class RunContext(Struct, Generic[DepsT], frozen=True):
+    """The run as its tools see it; a read-only value, made anew for every call.
+
+    `deps` is what the caller of the run passed. `messages` is the transcript so far and `usage`
+    what the run has consumed. `call_id` and `tool_name` are empty outside a tool call; `attempt`
+    counts the calls of this tool that the run has had rejected, from 1.
+    """
+
+    deps: DepsT
+    run_id: str
+    conversation_id: str
+    messages: Sequence[Message] = ()
+    usage: Usage = Usage()
+    call_id: str = ""
+    tool_name: str = ""
+    attempt: int = 1
+
+    @property
+    def idempotency_key(self) -> str:
+        """Stable over every resume of this call: the conversation's id and the call's."""
+        return f"{self.conversation_id}:{self.call_id}"

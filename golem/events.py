@@ -1,0 +1,211 @@
+"""The events of a run: one union of frozen values, tagged by `kind` (contract §4.3).
+
+Every event repeats the run's two ids and carries `seq`, which counts from 0 without gaps, so
+that interleaved streams stay attributable and a reader can tell what it missed. A stream has
+exactly one terminal event (`TERMINAL`), its last. Events are JSON: `encode_event`,
+`decode_event`; an older reader meets newer events as `UnknownEvent`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw, Struct
+
+from golem.codec import encode_json
+from golem.errors import Stage
+from golem.history.report import NOTHING_REPAIRED, HistoryRepair
+from golem.messages import Message, Part
+from golem.model import FinishReason
+from golem.result import Partial, Result
+from golem.usage import Usage
+
+
+class _Event(Struct, frozen=True, tag_field="kind", rename="camel", omit_defaults=True):
+    run_id: str
+    conversation_id: str
+    seq: int
+
+    @property
+    def kind(self) -> str:
+        """The event's kind, as in its JSON."""
+        return str(self.__struct_config__.tag)
+
+
+class RunStarted(_Event, frozen=True, tag="run_started"):
+    """The first event: the history is ready and nothing has been sent.
+
+    `supplied` messages were given, `kept` is how many of them the history processor, the removal
+    of system messages and repair have left, `sent` how many the first request carries.
+    """
+
+    supplied: int
+    kept: int
+    sent: int
+    repair: HistoryRepair = NOTHING_REPAIRED
+
+
+class ModelStarted(_Event, frozen=True, tag="model_started"):
+    """A request goes out. Turns count from 0, attempts of one turn from 1."""
+
+    turn: int
+    attempt: int
+
+
+class ModelFinished(_Event, frozen=True, tag="model_finished"):
+    """The request was answered, or (`error`) failed."""
+
+    turn: int
+    attempt: int
+    usage: Usage = Usage()
+    finish_reason: FinishReason | None = None
+    error: str = ""
+
+
+class TextDelta(_Event, frozen=True, tag="text_delta"):
+    """A piece of the answer's text."""
+
+    text: str
+
+
+class ThinkingDelta(_Event, frozen=True, tag="thinking_delta"):
+    """A piece of the model's reasoning."""
+
+    text: str
+
+
+class ToolCallDelta(_Event, frozen=True, tag="tool_call_delta"):
+    """A piece of a call being asked for; `index` counts the turn's calls from 0.
+
+    `id` and `name` may be empty after the first piece; `args` is the next fragment.
+    """
+
+    index: int
+    id: str = ""
+    name: str = ""
+    args: str = ""
+
+
+class ToolStarted(_Event, frozen=True, tag="tool_started"):
+    """A call of the batch is taken up."""
+
+    turn: int
+    call_id: str
+    name: str
+    args: str
+
+
+class ToolFinished(_Event, frozen=True, tag="tool_finished"):
+    """A call of the batch ended: with a `result` for the model, or (`error`) with none.
+
+    `failed`: a definitive failure. `error` is also set, beside `result`, where the model is asked
+    to correct its call.
+    """
+
+    turn: int
+    call_id: str
+    name: str
+    args: str
+    result: str = ""
+    parts: tuple[Part, ...] = ()
+    failed: bool = False
+    error: str = ""
+
+
+class RunCanceled(_Event, frozen=True, tag="run_canceled"):
+    """A tool stopped the run: which call did, and why."""
+
+    turn: int
+    call_id: str
+    name: str
+    reason: str = ""
+
+
+class MessageAdded(_Event, frozen=True, tag="message_added"):
+    """A message of this run is final and part of the transcript."""
+
+    message: Message
+
+
+class RunFinished(_Event, frozen=True, tag="run_finished"):
+    """Terminal: the run has its answer."""
+
+    result: Result[Any]
+
+
+class RunFailed(_Event, frozen=True, tag="run_failed"):
+    """Terminal: the run failed; `partial` is its evidence, if it had produced any."""
+
+    stage: Stage
+    error: str
+    partial: Partial | None = None
+
+
+class RunStopped(_Event, frozen=True, tag="run_stopped"):
+    """Terminal: the run was stopped: by a tool, by its consumer, by cancellation."""
+
+    reason: str
+    partial: Partial | None = None
+
+
+class UnknownEvent(Struct, frozen=True):
+    """An event this version cannot read: its kind and its exact JSON."""
+
+    kind: str
+    data: bytes
+
+
+Terminal = RunFinished | RunFailed | RunStopped
+TERMINAL: Final = (RunFinished, RunFailed, RunStopped)
+
+Event = (
+    RunStarted
+    | ModelStarted
+    | ModelFinished
+    | TextDelta
+    | ThinkingDelta
+    | ToolCallDelta
+    | ToolStarted
+    | ToolFinished
+    | RunCanceled
+    | MessageAdded
+    | RunFinished
+    | RunFailed
+    | RunStopped
+)
+
+
+class _Kind(Struct):
+    kind: str = ""
+
+
+_event = msgspec.json.Decoder(Event)
+_kind = msgspec.json.Decoder(_Kind)
+_object = msgspec.json.Decoder(Raw)
+
+
+def encode_event(event: Event | UnknownEvent) -> bytes:
+    """The event as one line of JSON.
+
+    Raises TypeError where the output of a finished run is nothing JSON can carry.
+    """
+    return event.data if isinstance(event, UnknownEvent) else encode_json(event)
+
+
+def decode_event(data: bytes | str) -> Event | UnknownEvent:
+    """The event that `encode_event` wrote; `UnknownEvent` for one of a newer version.
+
+    Raises ValueError when `data` is not a JSON object with a `kind`.
+    """
+    try:
+        return _event.decode(data)
+    except msgspec.ValidationError:
+        pass  # a newer kind, or a newer shape of a known one
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise ValueError(f"not an event: {error}") from error
+    try:
+        kind = _kind.decode(data).kind
+    except msgspec.ValidationError as error:
+        raise ValueError(f"not an event: {error}") from error
+    return UnknownEvent(kind, bytes(_object.decode(data)))

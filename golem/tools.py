@@ -1,0 +1,251 @@
+"""Tools: typed functions that a model may ask to run, and what they may return.
+
+A tool's schema comes from its annotations, and the same annotations decode and check the
+arguments, so that what the model is told and what the function gets cannot differ. How a run
+executes a batch of calls is in ``golem._run``; what a tool raises to end a call is in
+``golem.errors``.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import typing
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Final, TypeVar, cast, overload
+
+import msgspec
+from msgspec import Struct
+
+from golem import rawjson
+from golem.codec import encode_json
+from golem.context import RunContext
+from golem.messages import Part
+from golem.model import ToolSpec
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+"""What every provider takes as a tool's name."""
+
+
+class ToolResult(Struct, frozen=True):
+    """A tool's result with media beside the text."""
+
+    text: str = ""
+    parts: tuple[Part, ...] = ()
+
+
+class InvalidArgumentsError(ValueError):
+    """Arguments that do not fit the tool's schema; the text is written for the model."""
+
+
+class Tool:
+    """A function the model may call. Make one with `tool`, or raw, with a schema of your own.
+
+    ``Tool(name, function, schema=…, description=…)`` gives the function the decoded arguments as
+    one dict, unchecked beyond being a JSON object. An async function runs in the run's own task,
+    any other in a worker thread. `retries` is how often the function may refuse its arguments
+    (``ModelRetry``) in one run.
+
+    Raises ValueError for a name that a provider would refuse.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        *,
+        schema: Mapping[str, Any],
+        description: str = "",
+        retries: int = 0,
+    ) -> None:
+        if not _NAME.fullmatch(name):
+            raise ValueError(f"tool name {name!r}: 1 to 64 letters, digits, _ or - are needed")
+        if retries < 0:
+            raise ValueError(f"tool {name!r}: retries must not be negative, got {retries}")
+        self.spec = ToolSpec(name, description, schema)
+        self.function = function
+        self.retries = retries
+        self.is_async = inspect.iscoroutinefunction(function)
+        self.takes_context = False
+        self._arguments: type[Struct] | None = None
+
+    def __repr__(self) -> str:
+        return f"Tool({self.name!r})"
+
+    @property
+    def name(self) -> str:
+        """The name the model calls it by."""
+        return self.spec.name
+
+    def bind(self, args: str) -> dict[str, Any]:
+        """The function's keyword arguments from the model's argument text.
+
+        A raw tool's are one dict under the name ``arguments``.
+
+        Raises InvalidArgumentsError when they are no JSON object or do not fit.
+        """
+        text = rawjson.without_lone_surrogates(rawjson.clean_text(args).encode())
+        if not rawjson.is_object(text.strip(rawjson.BLANKS)):
+            raise InvalidArgumentsError("the arguments are not a valid JSON object")
+        try:
+            if self._arguments is None:
+                return {"arguments": msgspec.json.decode(text, type=dict[str, Any])}
+            bound = msgspec.json.decode(text, type=self._arguments)
+        except msgspec.MsgspecError as error:
+            raise InvalidArgumentsError(str(error)) from error
+        return {name: getattr(bound, name) for name in bound.__struct_fields__}
+
+    @classmethod
+    def from_function(
+        cls,
+        function: Callable[..., Any],
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        retries: int = 0,
+    ) -> Tool:
+        """The tool that `function` is: name, docstring and annotated parameters.
+
+        Raises TypeError, naming the parameter, for what cannot have a schema.
+        """
+        called = name if name is not None else str(getattr(function, "__name__", ""))
+        parameters, takes_context = _parameters(function, called)
+        documented = description if description is not None else inspect.getdoc(function) or ""
+        summary, explained = _read_docstring(documented)
+        arguments = _arguments_type(called, parameters, explained)
+        made = cls(
+            called,
+            function,
+            schema=_schema(called, arguments),
+            description=summary,
+            retries=retries,
+        )
+        made.takes_context = takes_context
+        made._arguments = arguments
+        return made
+
+
+@overload
+def tool(function: Callable[..., Any], /) -> Tool: ...
+
+
+@overload
+def tool(
+    *, name: str | None = None, description: str | None = None, retries: int = 0
+) -> Callable[[Callable[..., Any]], Tool]: ...
+
+
+def tool(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    retries: int = 0,
+) -> Tool | Callable[[Callable[..., Any]], Tool]:
+    """Make a typed function a tool; used bare or with options.
+
+    The docstring's text is the description and its ``Args:`` section describes the parameters;
+    annotations may be anything msgspec can decode, ``Annotated[…, msgspec.Meta(…)]`` included. A
+    first parameter annotated `RunContext` gets the run's context and is not shown to the model.
+
+    Raises TypeError, naming the parameter, for what cannot have a schema.
+    """
+
+    def make(function: Callable[..., Any]) -> Tool:
+        return Tool.from_function(function, name=name, description=description, retries=retries)
+
+    return make if function is None else make(function)
+
+
+def result_of(value: Any) -> ToolResult:
+    """What a tool returned, as text and media: text as it is, anything else as JSON.
+
+    Raises TypeError when JSON cannot carry it.
+    """
+    if isinstance(value, ToolResult):
+        return ToolResult(rawjson.clean_text(value.text), tuple(value.parts))
+    text = value if isinstance(value, str) else encode_json(value).decode()
+    return ToolResult(rawjson.clean_text(text))
+
+
+Parameter = tuple[str, Any, Any]
+"""Name, annotation and default (`inspect.Parameter.empty`: required)."""
+
+
+def _parameters(function: Callable[..., Any], called: str) -> tuple[list[Parameter], bool]:
+    """The parameters the model fills in, and whether the context comes before them."""
+    try:
+        hints = typing.get_type_hints(function, include_extras=True)
+        signature = inspect.signature(function)
+    except (NameError, TypeError, ValueError) as error:
+        raise TypeError(f"tool {called!r}: cannot read its annotations: {error}") from error
+    found: list[Parameter] = []
+    takes_context = False
+    for position, parameter in enumerate(signature.parameters.values()):
+        hint = hints.get(parameter.name, inspect.Parameter.empty)
+        if position == 0 and RunContext in (hint, typing.get_origin(hint)):
+            takes_context = True
+            continue
+        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+            raise TypeError(f"tool {called!r}: parameter {parameter} has no name to call it by")
+        if hint is inspect.Parameter.empty:
+            raise TypeError(f"tool {called!r}: parameter {parameter.name!r} has no annotation")
+        found.append((parameter.name, hint, parameter.default))
+    return found, takes_context
+
+
+def _arguments_type(
+    called: str, parameters: list[Parameter], explained: Mapping[str, str]
+) -> type[Struct]:
+    fields: list[Any] = []
+    for name, hint, default in parameters:
+        if explanation := explained.get(name):
+            hint = Annotated[hint, msgspec.Meta(description=explanation)]
+        fields.append((name, hint) if default is inspect.Parameter.empty else (name, hint, default))
+    try:
+        return msgspec.defstruct(called or "arguments", fields, kw_only=True)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"tool {called!r}: {error}") from error
+
+
+def _schema(called: str, arguments: type[Struct]) -> dict[str, Any]:
+    """The JSON Schema of the arguments, its root inlined as providers want it."""
+    try:
+        (root,), components = msgspec.json.schema_components(
+            [arguments], ref_template="#/$defs/{name}"
+        )
+        msgspec.json.Decoder(arguments)
+    except (TypeError, ValueError, NameError) as error:
+        raise TypeError(f"tool {called!r} cannot have a schema: {error}") from error
+    schema = dict(components.pop(cast("str", root["$ref"]).removeprefix("#/$defs/")))
+    schema.pop("title", None)
+    return {**schema, "$defs": components} if components else schema
+
+
+_ARGS_SECTION: Final = re.compile(r"^(?:Args|Arguments|Parameters):\s*$", re.MULTILINE)
+_SECTION: Final = re.compile(r"^[A-Z][A-Za-z ]*:\s*$", re.MULTILINE)
+_ARGUMENT: Final = re.compile(r"^(\s+)(\w+)\s*(?:\([^)]*\))?:\s*(.*)$")
+
+
+def _read_docstring(text: str) -> tuple[str, dict[str, str]]:
+    """The description and the explained arguments of a Google-style docstring."""
+    section = _ARGS_SECTION.search(text)
+    if section is None:
+        return text.strip(), {}
+    rest = text[section.end() :]
+    following = _SECTION.search(rest)
+    body = rest[: following.start()] if following else rest
+    explained: dict[str, str] = {}
+    current, indent = "", None
+    for line in body.splitlines():
+        match = _ARGUMENT.match(line)
+        if match and (indent is None or len(match[1]) == indent):
+            indent = len(match[1])
+            current = match[2]
+            explained[current] = match[3].strip()
+        elif current and line.strip():
+            explained[current] = f"{explained[current]} {line.strip()}".strip()
+    return text[: section.start()].strip(), explained

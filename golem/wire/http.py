@@ -1,0 +1,417 @@
+"""The HTTP shell: sends what a pure dialect wrote, hands it the bytes that come back.
+
+The only module that imports httpx, and the only one of the adapters' code that awaits. All
+there is of connections, timeouts, redirects, body limits and cancellation is here; what a
+provider's bytes mean is in its dialect (`WireDialect`), which a test can drive without a
+network.
+
+Connections belong to one event loop. There is one pool per loop and server, shared by every
+model of that server, so that an agent built for one request reuses the connection of the last;
+the pool is closed when its loop ends. A caller's own client is used as it is and never closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import math
+import ssl
+import sys
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from typing import Any, Final, NamedTuple, Protocol
+from urllib.parse import urlsplit
+from weakref import WeakKeyDictionary
+
+import anyio
+import httpx
+import sniffio
+
+from golem.errors import APIError, ProtocolError, ProviderError, TransportError
+from golem.model import Delta, Request, Response
+
+DEFAULT_TIMEOUT: Final = 600.0
+"""Seconds without a byte from the server. Reasoning models think for minutes before the first
+one; the official SDKs of the large providers wait ten minutes too."""
+
+CONNECT_TIMEOUT: Final = 10.0
+"""Seconds to reach the server, however long the answer may take."""
+
+MAX_BODY: Final = 256 * 1024 * 1024
+"""Most bytes of a plain answer, decompressed: several images inline are tens of megabytes."""
+
+MAX_ERROR_BODY: Final = 1024 * 1024
+"""Most bytes that are read of an error's body; a gateway's HTML page is a few kilobytes."""
+
+_CLOSE_DEADLINE: Final = 5.0
+_DRAIN_DEADLINE: Final = 0.25
+"""Seconds given to a server to end a body that has said all. Only a body that was read to its
+end leaves a connection that can be used again, and opening one costs more than this wait."""
+
+
+class HTTPCall(NamedTuple):
+    """One HTTP request without its credentials, so that it may be shown and logged."""
+
+    url: str
+    headers: Mapping[str, str]
+    body: bytes
+    method: str = "POST"
+
+
+class StreamDecoder(Protocol):
+    """Turns the bytes of one streamed answer into deltas. Pure; one per answer.
+
+    Call `feed` with each chunk until the body ends or `done` is true, then `close` once.
+    """
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing that follows can matter: the terminator was read, or an error."""
+        ...
+
+    def feed(self, chunk: bytes) -> list[Delta]:
+        """The deltas that `chunk` completes. Never raises: what went wrong, `close` tells."""
+        ...
+
+    def close(self, lost: TransportError | None = None) -> tuple[list[Delta], Response]:
+        """The last deltas and the response; `lost` is the failure that ended the body, if any.
+
+        Raises a `golem.errors.ProviderError` with the `partial` message where the answer was
+        an error or did not come whole; a whole answer survives a connection lost after it.
+        """
+        ...
+
+
+class WireDialect(Protocol):
+    """What a provider speaks, without I/O: a request to bytes, bytes to a response.
+
+    Header names arrive in lower case. `now` is the time in seconds since the epoch.
+    """
+
+    @property
+    def base_url(self) -> str:
+        """The server, for pooling: its scheme, host and port are what counts."""
+        ...
+
+    def encode(self, request: Request, *, stream: bool) -> HTTPCall:
+        """The call that asks for `request`; equal requests give equal bytes.
+
+        Raises `golem.errors.UnsupportedContentError` for what cannot be carried.
+        """
+        ...
+
+    def authorize(self, call: HTTPCall, now: float) -> Mapping[str, str]:
+        """The headers that carry (or are computed from) the credentials, nothing else."""
+        ...
+
+    def decode(self, request: Request, headers: Mapping[str, str], body: bytes) -> Response:
+        """The response in the body of a successful answer; raises ProviderError."""
+        ...
+
+    def error(self, status: int, headers: Mapping[str, str], body: bytes, now: float) -> APIError:
+        """The error that an unsuccessful answer means; the body may be anything, or empty."""
+        ...
+
+    def stream_decoder(self, request: Request, headers: Mapping[str, str]) -> StreamDecoder:
+        """A decoder for the body of a successful streamed answer."""
+        ...
+
+
+class HTTPModel:
+    """`golem.model.Model` over a dialect. Immutable; shared by any number of runs and loops.
+
+    `http_client` is a caller's own httpx-compatible client, `timeout` the seconds without a
+    byte after which a request fails (``math.inf``: never); by default the client's own, else
+    `DEFAULT_TIMEOUT`.
+    """
+
+    __slots__ = ("__weakref__", "_client", "_failures", "_timeout", "_wire")
+
+    def __init__(
+        self,
+        wire: WireDialect,
+        *,
+        http_client: httpx.AsyncClient | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        if timeout is not None and not timeout > 0:
+            raise ValueError(f"timeout must be positive, not {timeout!r}")
+        self._wire = wire
+        self._client = http_client
+        self._failures = _errors_of(http_client)
+        self._timeout = timeout
+
+    async def generate(self, request: Request) -> Response:
+        """The complete answer. See `golem.model.Model.generate`."""
+        response = await self._send(self._wire.encode(request, stream=False))
+        try:
+            body = await _read(response, MAX_BODY)
+        except self._failures as error:
+            raise translated(error, self._host) from error
+        return self._wire.decode(request, _headers(response), body)
+
+    async def stream(self, request: Request) -> AsyncGenerator[Delta | Response, None]:
+        """The answer as it comes. See `golem.model.Model.stream`.
+
+        Wrap the iterator in `contextlib.aclosing` when it may be left early: closing it closes
+        the connection at once, which is what stops a provider from generating on.
+        """
+        response = await self._send(self._wire.encode(request, stream=True))
+        decoder = self._wire.stream_decoder(request, _headers(response))
+        lost: TransportError | None = None
+        chunks = response.aiter_bytes()
+        try:
+            async for chunk in chunks:
+                for delta in decoder.feed(chunk):
+                    yield delta
+                if decoder.done:
+                    await _drain(chunks)
+                    break
+        except self._failures as error:
+            lost = _caused(translated(error, self._host), error)
+        finally:
+            await _close(response, chunks)
+        deltas, answer = decoder.close(lost)
+        for delta in deltas:
+            yield delta
+        yield answer
+
+    async def aclose(self) -> None:
+        """Close the running event loop's pool of this model's server, if there is one.
+
+        For shutting down early: a loop that ends closes its pools by itself. Requests in
+        flight are cut, also those of other models of the same server; a later request opens a
+        new pool. A caller's own client is left alone.
+        """
+        if self._client is None:
+            await _pools_of_loop().close(_origin(self._wire.base_url))
+
+    @property
+    def _host(self) -> str:
+        return urlsplit(self._wire.base_url).hostname or "the server"
+
+    async def _send(self, call: HTTPCall) -> httpx.Response:
+        """The successful response to `call`, its body still to be read."""
+        client = self._client
+        if client is None:
+            client = await _pools_of_loop().client(_origin(self._wire.base_url))
+        now = time.time()
+        try:
+            request = client.build_request(
+                call.method,
+                call.url,
+                headers={**call.headers, **self._wire.authorize(call, now)},
+                content=call.body,
+                **self._limits(),
+            )
+            # Never followed: a redirect would take the key to whatever host it names.
+            response = await client.send(request, stream=True, follow_redirects=False)
+        except self._failures as error:
+            raise translated(error, self._host) from error
+        if 200 <= response.status_code < 300:
+            return response
+        raise await self._refused(response)
+
+    def _limits(self) -> dict[str, Any]:
+        if self._timeout is None and self._client is not None:
+            return {}
+        idle = DEFAULT_TIMEOUT if self._timeout is None else self._timeout
+        bound = None if math.isinf(idle) else idle
+        # connect, read, write, pool: a tuple, which every httpx-compatible client takes
+        return {"timeout": (min(idle, CONNECT_TIMEOUT), bound, bound, bound)}
+
+    async def _refused(self, response: httpx.Response) -> ProviderError:
+        """The error that a response with an unsuccessful status means. Closes it."""
+        try:
+            body = await _read(response, MAX_ERROR_BODY, cut=True)
+        except self._failures:
+            body = b""  # the status alone says it
+        status = response.status_code
+        if 300 <= status < 400:
+            target = urlsplit(response.headers.get("location", "")).hostname or "another place"
+            reason = f"the server redirects to {target}; give its final address as base_url"
+            return APIError(reason, status=status, code="redirect")
+        return self._wire.error(status, _headers(response), body, time.time())
+
+
+# --- connections
+
+
+@functools.cache
+def _ssl_context() -> ssl.SSLContext:
+    """One for all clients: reading the certificates takes 20 ms."""
+    return httpx.create_ssl_context()
+
+
+class _Pools:
+    """The clients of one event loop, one per server, closed when the loop ends.
+
+    Both backends close their async generators before they end, whoever still holds them. A
+    generator that waits at its ``yield`` is therefore the hook for "the loop ends", which
+    neither has otherwise; without it every script would leave sockets to the collector.
+    """
+
+    def __init__(self) -> None:
+        self._clients: dict[str, httpx.AsyncClient] = {}
+        self._guard: AsyncGenerator[None, None] | None = None
+
+    async def client(self, origin: str) -> httpx.AsyncClient:
+        client = self._clients.get(origin)
+        if client is None:
+            client = httpx.AsyncClient(verify=_ssl_context(), follow_redirects=False)
+            self._clients[origin] = client
+            if self._guard is None:
+                self._guard = self._until_the_loop_ends()
+                await self._guard.__anext__()
+        return client
+
+    async def close(self, origin: str) -> None:
+        client = self._clients.pop(origin, None)
+        if client is not None:
+            await client.aclose()
+
+    async def _until_the_loop_ends(self) -> AsyncGenerator[None, None]:
+        try:
+            yield
+        finally:
+            _forget(self)
+            for origin in list(self._clients):
+                await self.close(origin)
+
+
+_pools: Final[WeakKeyDictionary[object, _Pools]] = WeakKeyDictionary()
+
+
+def _pools_of_loop() -> _Pools:
+    loop = _running_loop()
+    pools = _pools.get(loop)
+    if pools is None:
+        # Connections refer to their loop, so a loop that was closed without ending its
+        # generators would be kept alive by its own pools.
+        for dead in [key for key in _pools if getattr(key, "is_closed", bool)()]:
+            _pools.pop(dead, None)
+        pools = _pools[loop] = _Pools()
+    return pools
+
+
+def _forget(pools: _Pools) -> None:
+    for loop in [key for key, value in _pools.items() if value is pools]:
+        del _pools[loop]
+
+
+def _running_loop() -> object:
+    """The asyncio loop or the trio token: what identifies an event loop for its lifetime."""
+    if sniffio.current_async_library() == "trio":
+        import trio
+
+        return trio.lowlevel.current_trio_token()
+    return asyncio.get_running_loop()
+
+
+def _origin(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+# --- bodies
+
+
+def _headers(response: httpx.Response) -> dict[str, str]:
+    return {name.lower(): value for name, value in response.headers.items()}
+
+
+async def _read(response: httpx.Response, limit: int, *, cut: bool = False) -> bytes:
+    """The body, of which at most `limit` bytes are taken: `cut` there, or refused. Closes it."""
+    pieces: list[bytes] = []
+    size = 0
+    chunks = response.aiter_bytes()
+    try:
+        async for chunk in chunks:
+            pieces.append(chunk)
+            size += len(chunk)
+            if size > limit:
+                if cut:
+                    break
+                raise ProtocolError(f"the answer is larger than {limit} bytes")
+    finally:
+        await _close(response, chunks)
+    return b"".join(pieces)[:limit]
+
+
+async def _drain(chunks: AsyncIterator[bytes]) -> None:
+    """Read on to the end of a body that has said all, as long as the server is quick."""
+    with anyio.move_on_after(_DRAIN_DEADLINE):
+        await _exhaust(chunks)
+
+
+async def _close(response: httpx.Response, chunks: AsyncIterator[bytes]) -> None:
+    """Give the connection back, or cut it where the body was not read to its end."""
+    with anyio.move_on_after(_CLOSE_DEADLINE, shield=True):
+        await response.aclose()
+        # httpx nests half a dozen generators under `chunks` and closes none of them; left to
+        # the collector, trio warns of each. On a closed connection one more pull ends them all.
+        await _exhaust(chunks)
+
+
+async def _exhaust(chunks: AsyncIterator[bytes]) -> None:
+    # Whatever a connection that nobody needs any more ends with has no one to tell.
+    with contextlib.suppress(Exception):
+        async for _ in chunks:
+            pass
+
+
+# --- failures
+
+_FAILURES: Final[Mapping[str, tuple[str, bool]]] = {
+    "ConnectTimeout": ("{host} could not be reached in time", True),
+    "ReadTimeout": ("{host} sent nothing for too long", True),
+    "WriteTimeout": ("{host} did not take the request in time", True),
+    "PoolTimeout": ("no connection to {host} became free in time", True),
+    "TimeoutException": ("{host} did not answer in time", True),
+    "ProxyError": ("the proxy refused the connection to {host}", True),
+    "ConnectError": ("no connection to {host}", True),
+    "ReadError": ("the connection to {host} was lost while reading", True),
+    "WriteError": ("the connection to {host} was lost while writing", True),
+    "RemoteProtocolError": ("{host} broke off its answer", True),
+    "LocalProtocolError": ("the request to {host} is not valid HTTP", False),
+    "UnsupportedProtocol": ("the URL of {host} is not an HTTP one", False),
+    "InvalidURL": ("the URL of {host} is not valid", False),
+    "DecodingError": ("the answer of {host} is compressed wrongly", True),
+    "NetworkError": ("the connection to {host} failed", True),
+    "HTTPError": ("the exchange with {host} failed", True),
+}
+"""What to say, and whether trying again may help. By class name: compatible clients (httpx2)
+have the same names in a tree of their own, and `translated` takes the most specific one."""
+
+
+def translated(error: Exception, host: str) -> TransportError:
+    """The golem error for an error of the HTTP client; the caller chains it.
+
+    Says what happened and to which host, in words of its own: the client's text may quote a
+    header, and with it the key.
+    """
+    for cls in type(error).__mro__:
+        if cls.__name__ in _FAILURES:
+            reason, retryable = _FAILURES[cls.__name__]
+            break
+    else:
+        reason, retryable = "the exchange with {host} failed", True
+    return TransportError(reason.format(host=host), retryable=retryable)
+
+
+def _caused(error: TransportError, cause: Exception) -> TransportError:
+    error.__cause__ = cause
+    return error
+
+
+def _errors_of(client: httpx.AsyncClient | None) -> tuple[type[Exception], ...]:
+    """What `client` raises when an exchange fails: the errors of the library that made it."""
+    found: list[type[Exception]] = [httpx.HTTPError, httpx.InvalidURL, httpx.StreamError]
+    for cls in type(client).__mro__:
+        library = sys.modules.get(cls.__module__.partition(".")[0])
+        for name in ("HTTPError", "InvalidURL", "StreamError"):
+            error = getattr(library, name, None)
+            if isinstance(error, type) and issubclass(error, Exception):
+                found.append(error)
+    return tuple(dict.fromkeys(found))
