@@ -12,7 +12,7 @@ import inspect
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 import anyio
 
@@ -303,8 +303,7 @@ def partial_from(error: BaseException) -> Partial | None:
             return attached
         waiting += [found.__context__, found.__cause__]
         if isinstance(found, BaseExceptionGroup):
-            group: BaseExceptionGroup[BaseException] = found
-            waiting += group.exceptions
+            waiting += cast("BaseExceptionGroup[BaseException]", found).exceptions
     return None
 
 
