@@ -6,6 +6,7 @@ it, or is gone, however it died), and exits. It listens on 127.0.0.1 only, on a 
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
 import os
@@ -44,10 +45,8 @@ def main() -> None:
     """Serve until standard input ends."""
     server = xllamacpp.Server(parameters())
     print(json.dumps({"address": server.listening_address}), flush=True)
-    try:
+    with contextlib.suppress(KeyboardInterrupt):
         sys.stdin.buffer.read()
-    except KeyboardInterrupt:
-        pass
     os._exit(0)  # the server's destructor can hang
 
 

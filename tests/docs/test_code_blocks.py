@@ -53,7 +53,7 @@ def test_the_code_of_a_page_runs(
     def scripted(name: str, **settings: Any) -> ScriptedModel:
         return ScriptedModel([f"answer {number}" for number in range(1, 20)])
 
-    monkeypatch.setattr(golem_adapters, "OpenAI", scripted)
+    monkeypatch.setitem(vars(golem_adapters), "OpenAI", scripted)
     monkeypatch.chdir(tmp_path)
     codes = blocks(page)
     namespace: dict[str, Any] = {"__name__": "__main__"}
