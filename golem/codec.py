@@ -208,15 +208,13 @@ def _load_tolerantly(data: bytes) -> Iterator[Message]:
 
 
 def _as_bytes(data: Document) -> bytes:
-    """The document as valid UTF-8, surrogates that were encoded one by one replaced."""
-    if isinstance(data, str):
-        return rawjson.clean_text(data).encode()
-    repaired = rawjson.without_surrogate_bytes(bytes(data))
-    try:
-        repaired.decode()
-    except UnicodeDecodeError as error:
-        raise HistoryError(f"not UTF-8 at byte {error.start}") from error
-    return repaired
+    """The document as valid UTF-8. Surrogates may have been encoded as if they were characters."""
+    if not isinstance(data, str):
+        try:
+            data = bytes(data).decode("utf-8", "surrogatepass")
+        except UnicodeDecodeError as error:
+            raise HistoryError(f"not UTF-8 at byte {error.start}") from error
+    return rawjson.clean_text(data).encode()
 
 
 def _split(data: bytes) -> Iterator[bytes]:

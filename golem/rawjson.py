@@ -38,8 +38,6 @@ _ESCAPE = re.compile(
     re.DOTALL,
 )
 _SUSPECT_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
-_SURROGATE_BYTES = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]")
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 _syntax = msgspec.json.Decoder(msgspec.Raw)
 
@@ -169,20 +167,16 @@ def without_lone_surrogates(data: bytes) -> bytes:
     return _ESCAPE.sub(lambda m: rb"\ufffd" if m["lone"] else m[0], data)
 
 
-def without_surrogate_bytes(data: bytes) -> bytes:
-    """`data` of the same length with surrogates that were encoded as bytes as U+FFFD.
-
-    They come from writers that encode UTF-16 halves one by one; no UTF-8 reader takes them.
-    """
-    return _SURROGATE_BYTES.sub(b"\xef\xbf\xbd", data)
-
-
 def clean_text(value: str) -> str:
-    """`value` with every lone surrogate as U+FFFD: what golem does where text enters."""
+    """`value` with every lone surrogate as U+FFFD: what golem does where text enters.
+
+    Two halves side by side are the character they spell: a provider may have split it over two
+    fragments, a writer may have encoded UTF-16 half by half.
+    """
     if value.isascii():
         return value
     try:
         value.encode()
     except UnicodeEncodeError:
-        return _SURROGATE.sub("\ufffd", value)
+        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return value
