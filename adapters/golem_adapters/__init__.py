@@ -1,0 +1,28 @@
+"""Model adapters of golem: one class per provider, each importable from here.
+
+Loading is lazy, so that one provider's adapter does not pay for the others.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from golem_adapters.openai.model import OpenAI as OpenAI
+
+__all__ = ["OpenAI"]
+
+_HOME = {"OpenAI": "golem_adapters.openai.model"}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value = globals()[name] = getattr(import_module(_HOME[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,130 @@
+"""Tool calls on their way to a provider: argument text, ids and names that it accepts.
+
+Stored history keeps what the model wrote; each request maps what its provider would refuse.
+Every mapping is a pure function of what stands *before* it in the request, so that a longer
+history begins with the same bytes and prompt caches hold.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from hashlib import blake2b
+from typing import Final
+
+import msgspec
+
+from golem import rawjson
+from golem.messages import ToolCall
+
+INTERRUPTED: Final = (
+    "Tool call was interrupted before execution; no result was produced."
+    " Call the tool again if you need its result."
+)
+"""Answers a call that no stored result can answer (contract §2.1): one without an id."""
+
+_LETTERS: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_TOOL_NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_NO_NAME_CHARACTER: Final = re.compile(r"[^a-zA-Z0-9_-]")
+
+
+def wire_args(call: ToolCall) -> str:
+    r"""The text of the JSON object that stands for the call's arguments (contract §5).
+
+    An object is itself, with lone surrogate escapes as ``\ufffd``; blank text is ``{}``; what
+    is no object is wrapped, verbatim, as ``{"truncated_args": "…"}``.
+    """
+    if not call.truncated:
+        return rawjson.without_lone_surrogates(call.args.encode()).decode()
+    text = call.args
+    if not text.strip():
+        return "{}"
+    return msgspec.json.encode({"truncated_args": rawjson.clean_text(text)}).decode()
+
+
+class IdRule:
+    """Which call ids a provider takes: a pattern, and how one is made that fits it."""
+
+    __slots__ = ("_length", "_pattern", "_prefix")
+
+    def __init__(self, pattern: str, *, length: int, prefix: str = "") -> None:
+        self._pattern = re.compile(pattern)
+        self._length = length
+        self._prefix = prefix
+
+    def accepts(self, id: str) -> bool:
+        """Whether `id` can stay as it is."""
+        return self._pattern.fullmatch(id) is not None
+
+    def made_from(self, id: str, attempt: int) -> str:
+        """An id that fits, always the same for the same `id` and `attempt`."""
+        seed = f"{attempt}:{id}".encode("utf-8", "replace")
+        number = int.from_bytes(blake2b(seed).digest())
+        made = self._prefix
+        while len(made) < self._length:
+            number, digit = divmod(number, len(_LETTERS))
+            made += _LETTERS[digit]
+        return made
+
+
+class CallIds:
+    """Gives every call of a request an id that fits and is unique, and its result the same.
+
+    Walk the messages in order: `open_turn` for each assistant turn with calls, then `answer`
+    for each of its results and `close_turn` for what is left.
+    """
+
+    __slots__ = ("_attempts", "_open", "_rule", "_turn", "_used")
+
+    def __init__(self, rule: IdRule) -> None:
+        self._rule = rule
+        self._used: set[str] = set()
+        self._attempts: dict[str, int] = {}
+        self._open: dict[str, list[str]] = {}  # stored id -> wire ids that wait for a result
+        self._turn: list[str] = []
+
+    def open_turn(self, ids: Iterable[str]) -> list[str]:
+        """The wire ids of a turn's calls, in order."""
+        self._open = {}
+        self._turn = []
+        for stored in ids:
+            wire_id = self._unique(stored)
+            self._open.setdefault(stored, []).append(wire_id)
+            self._turn.append(wire_id)
+        return self._turn
+
+    def answer(self, id: str) -> str | None:
+        """The wire id for a result with the stored `id`; None where nothing waits for it.
+
+        Results pair by id inside their turn, those of equal (or no) ids in order.
+        """
+        waiting = self._open.get(id)
+        return waiting.pop(0) if waiting else None
+
+    def close_turn(self) -> list[str]:
+        """The wire ids of the calls that nothing answered, in order; they are closed now."""
+        waiting = {wire_id for ids in self._open.values() for wire_id in ids}
+        self._open = {}
+        return [wire_id for wire_id in self._turn if wire_id in waiting]
+
+    def _unique(self, id: str) -> str:
+        wire_id = id
+        while wire_id in self._used or not self._rule.accepts(wire_id):
+            attempt = self._attempts.get(id, 0)
+            self._attempts[id] = attempt + 1
+            wire_id = self._rule.made_from(id, attempt)
+        self._used.add(wire_id)
+        return wire_id
+
+
+def wire_tool_name(name: str) -> str:
+    """`name` where providers take it, else a readable name made from it, always the same."""
+    if _TOOL_NAME.fullmatch(name):
+        return name
+    digest = blake2b(name.encode("utf-8", "replace"), digest_size=4).hexdigest()
+    return f"{_NO_NAME_CHARACTER.sub('_', name)[:55]}_{digest}"
+
+
+def stored_tool_names(names: Iterable[str]) -> dict[str, str]:
+    """From the wire name of each tool that has another one there, back to its own."""
+    return {wire_tool_name(name): name for name in names if wire_tool_name(name) != name}

@@ -1,0 +1,120 @@
+"""Errors of Chat Completions servers: a refused request, or an error inside a 200 answer.
+
+The common shape is ``{"error": {"message", "type", "code"}}``; Mistral's is flat, some send a
+bare string, FastAPI a `detail`, gateways HTML or nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from golem import rawjson
+from golem.errors import APIError
+from golem_adapters._toolkit.failures import phrase, retry_advice, words_of
+from golem_adapters.openai.shapes import read_json
+
+_EXHAUSTED: Final = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
+"""Codes of a 429 that waiting does not cure; the official SDK retries them in vain."""
+
+_PASSING: Final = ("overloaded", "rate_limit", "server_error", "timeout", "unavailable")
+"""Words in the code of an error without a status (inside a stream) that will pass."""
+
+_SHORTEST_SECRET: Final = 8
+"""Shorter keys are placeholders ("none", "ollama"); blanking them would garble the text."""
+
+
+class _Complaint(NamedTuple):
+    message: str
+    code: str
+    kind: str
+    status: int | None
+
+
+def http_error(
+    status: int, headers: Mapping[str, str], body: bytes, *, now: float, secret: str
+) -> APIError:
+    """The error that an unsuccessful HTTP answer means."""
+    try:
+        said = _complaint(read_json(body))
+    except ValueError:
+        said = _Complaint(words_of(body, status), "", "", None)
+    retryable, wait = retry_advice(status, headers, now)
+    if {said.code, said.kind} & _EXHAUSTED:
+        retryable, wait = False, None
+    return APIError(
+        _without(secret, said.message or phrase(status)),
+        status=status,
+        code=_without(secret, said.code or said.kind) or None,
+        retryable=retryable,
+        retry_after=wait,
+        request_id=request_id(headers) or None,
+    )
+
+
+def error_within(value: Any, headers: Mapping[str, str], *, secret: str) -> APIError:
+    """The error that stands inside an answer whose HTTP status was a success."""
+    said = _complaint(value)
+    if said.status is not None:
+        retryable, _ = retry_advice(said.status, {}, 0.0)
+    else:
+        words = f"{said.code} {said.kind}".lower()
+        retryable = any(word in words for word in _PASSING)
+    return APIError(
+        _without(secret, said.message or phrase(said.status)),
+        status=said.status,
+        code=_without(secret, said.code or said.kind) or None,
+        retryable=retryable and not {said.code, said.kind} & _EXHAUSTED,
+        request_id=request_id(headers) or None,
+    )
+
+
+def request_id(headers: Mapping[str, str]) -> str:
+    """What the server's support asks for."""
+    for name in ("x-request-id", "apim-request-id", "mistral-correlation-id", "x-kong-request-id"):
+        if headers.get(name):
+            return headers[name]
+    return ""
+
+
+def _complaint(value: Any) -> _Complaint:
+    if isinstance(value, list):
+        value = value[0] if value else None
+    if isinstance(value, dict) and value.get("error"):
+        value = value["error"]
+    if not isinstance(value, dict):
+        return _Complaint(_words(value), "", "", None)
+    message = _words(value.get("message")) or _words(value.get("detail"))
+    metadata = value.get("metadata")
+    if isinstance(metadata, dict) and isinstance(metadata.get("raw"), str):
+        message = f"{message}: {metadata['raw']}" if message else metadata["raw"]
+    code = _words(value.get("code"))
+    kind = _words(value.get("type"))
+    statuses = (value.get("status_code"), value.get("status"), code)
+    status = next((s for s in map(_status, statuses) if s is not None), None)
+    return _Complaint(rawjson.clean_text(message), rawjson.clean_text(code), kind, status)
+
+
+def _words(value: Any) -> str:
+    """Whatever stands where a text is expected, as text; nothing for null."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):  # FastAPI: one entry for each field that does not validate
+        found = [_words(item.get("msg")) if isinstance(item, dict) else "" for item in value]
+        return "; ".join(words for words in found if words)
+    if isinstance(value, dict):
+        return _words(value.get("message"))
+    return "" if value is None or isinstance(value, bool) else str(value)
+
+
+def _status(value: Any) -> int | None:
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) == 3:
+        value = int(value)
+    return value if type(value) is int and 400 <= value < 600 else None
+
+
+def _without(secret: str, text: str) -> str:
+    """`text` with the key blanked: servers (and debug proxies) quote what they were sent."""
+    if len(secret) < _SHORTEST_SECRET:
+        return text
+    return text.replace(secret, "[key]")

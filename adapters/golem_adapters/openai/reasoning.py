@@ -1,0 +1,151 @@
+"""Reasoning in Chat Completions: read into thinking blocks, and given back to who made it.
+
+Servers send it as `reasoning`, `reasoning_content`, thinking chunks in `content`, or as
+`reasoning_details` whose signed and encrypted items have to go back unmodified. The last kind
+is kept as native items, in one spelling (members sorted, nulls left out), which a plain and a
+streamed answer reach alike.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw
+
+from golem import rawjson
+from golem.messages import AssistantMessage, Native, Thinking
+
+Detail = dict[str, Any]
+
+_FRAGMENTS: Final = ("text", "summary", "data")
+"""Members that a stream sends in pieces; of the others the last word counts."""
+
+_PLAIN: Final = ""
+"""The type of a block that no details describe."""
+
+
+class Reasoning:
+    """Collects the reasoning of one answer, whole or in pieces."""
+
+    __slots__ = ("_blocks", "_provider", "_signature")
+
+    def __init__(self, provider: str) -> None:
+        self._provider = provider
+        self._blocks: list[Detail] = []
+        self._signature = ""
+
+    def add_text(self, text: str) -> None:
+        """A piece of reasoning without details."""
+        if not self._blocks or self._blocks[-1]["type"] != _PLAIN:
+            self._blocks.append({"type": _PLAIN, "pieces": []})
+        self._blocks[-1]["pieces"].append(text)
+
+    def add_details(self, details: list[Any], *, whole: bool) -> str:
+        """Items of `reasoning_details`; `whole`: each is complete. Returns their text."""
+        texts: list[str] = []
+        for given in details:
+            if not isinstance(given, dict):
+                continue
+            detail = {name: _clean(value) for name, value in given.items() if value is not None}
+            detail["type"] = str(detail.get("type", "reasoning.text"))
+            texts.append(_text(detail))
+            block = None if whole else self._continued(detail)
+            if block is None:
+                self._blocks.append(detail)
+            else:
+                for name, value in detail.items():
+                    joins = name in _FRAGMENTS and isinstance(value, str)
+                    block[name] = str(block.get(name, "")) + value if joins else value
+        return "".join(texts)
+
+    def add_signature(self, signature: str) -> None:
+        """Proof of reasoning whose text the provider hides."""
+        self._signature = signature
+
+    def thinking(self) -> tuple[Thinking, ...]:
+        """The blocks as they are stored; empty ones are left out."""
+        blocks = _thinking(self._blocks, self._provider)
+        if self._signature:
+            blocks += (Thinking(signature=self._signature, provider=self._provider),)
+        return blocks
+
+    def native(self) -> Native | None:
+        """The details, where thinking blocks cannot give them back: signed, encrypted, named."""
+        details = [block for block in self._blocks if block["type"] != _PLAIN]
+        if not any(block.get("signature") or block.get("data") for block in details):
+            return None
+        items = tuple(Raw(msgspec.json.encode(block, order="sorted")) for block in details)
+        return Native(self._provider, items)
+
+    def _continued(self, detail: Detail) -> Detail | None:
+        """The block that `detail` goes on with.
+
+        Text only ever continues the last block, so that blocks keep the order in which the
+        text was given out; a signature may come late.
+        """
+        candidates = self._blocks[-1:] if _text(detail) else self._blocks[::-1]
+        for block in candidates:
+            same = all(
+                block.get(name) == detail.get(name) or None in (block.get(name), detail.get(name))
+                for name in ("index", "id")
+            )
+            if same and block["type"] == detail["type"]:
+                return block
+        return None
+
+
+def own_reasoning(message: AssistantMessage, provider: str) -> str:
+    """The readable reasoning of `message` that `provider` itself wrote."""
+    return "".join(block.text for block in message.thinking if block.provider == provider)
+
+
+def own_signature(message: AssistantMessage, provider: str) -> str:
+    """The signature of reasoning whose text `provider` hid, if there is one."""
+    for block in message.thinking:
+        if block.provider == provider and block.signature and not block.text:
+            return block.signature
+    return ""
+
+
+def reasoning_details(message: AssistantMessage, provider: str) -> list[Raw]:
+    """The details to send back: `provider`'s own, as long as the thinking is what they say."""
+    native = message.native
+    if native is None or native.provider != provider:
+        return []
+    try:
+        details = [msgspec.json.decode(bytes(item), type=dict[str, Any]) for item in native.items]
+    except msgspec.MsgspecError:
+        return []
+    if not all(isinstance(detail.get("type"), str) for detail in details):
+        return []
+    mine = [block for block in message.thinking if block.provider == provider]
+    told = list(_thinking(details, provider))
+    # Blocks without details may stand between; what the details say must all still be there.
+    if [block for block in mine if block in told] != told:
+        return []
+    return list(native.items)
+
+
+def _thinking(blocks: list[Detail], provider: str) -> tuple[Thinking, ...]:
+    stored: list[Thinking] = []
+    for block in blocks:
+        text = _text(block)
+        name = str(block.get("id", ""))
+        if text or block.get("signature"):
+            signature = str(block.get("signature", ""))
+            stored.append(Thinking(text, signature=signature, provider=provider, id=name))
+        elif block.get("data"):
+            stored.append(Thinking(redacted=str(block["data"]), provider=provider, id=name))
+    return tuple(stored)
+
+
+def _text(block: Detail) -> str:
+    if block["type"] == _PLAIN:
+        return "".join(block["pieces"])
+    text = block.get("text") or block.get("summary") or ""
+    return text if isinstance(text, str) else ""
+
+
+def _clean(value: Any) -> Any:
+    return rawjson.clean_text(value) if isinstance(value, str) else value

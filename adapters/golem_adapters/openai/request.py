@@ -1,0 +1,331 @@
+"""From a golem request to the body of a Chat Completions call. Pure and deterministic.
+
+`messages` stand last in the body, so that the body of a longer conversation begins with the
+same bytes. The history is a repaired one; what this wire still cannot take is mapped here (ids,
+tool names, media in results), left out silently where it means nothing elsewhere (foreign
+thinking, signatures, native items) or refused as `golem.errors.UnsupportedContentError`.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Mapping
+from hashlib import blake2b
+from typing import Any, Final
+
+import msgspec
+
+from golem import rawjson
+from golem.errors import UnsupportedContentError
+from golem.messages import AssistantMessage, Part, SystemMessage, ToolCall, ToolMessage, UserMessage
+from golem.model import OutputSchema, Request, Settings, ToolChoice
+from golem_adapters._toolkit.calls import INTERRUPTED, CallIds, wire_args, wire_tool_name
+from golem_adapters.openai.dialect import ChatDialect
+from golem_adapters.openai.reasoning import own_reasoning, reasoning_details
+
+Wire = dict[str, Any]
+
+_AUDIO_FORMATS: Final[Mapping[str, str]] = {
+    "audio/wav": "wav",
+    "audio/wave": "wav",
+    "audio/x-wav": "wav",
+    "audio/vnd.wave": "wav",
+    "audio/mp3": "mp3",
+    "audio/mpeg": "mp3",
+}
+_SCHEMA_NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+
+
+def encode_request(
+    request: Request, *, model: str, settings: Settings, dialect: ChatDialect, stream: bool
+) -> bytes:
+    """The body that asks `model` for `request`, with `settings` already merged.
+
+    Raises UnsupportedContentError, naming the message and part, for what cannot be carried.
+    """
+    body: Wire = {"model": model}
+    body.update(_sampling(settings, dialect))
+    body.update(_tools(request, settings, dialect))
+    if request.output_schema is not None:
+        body["response_format"] = _response_format(request.output_schema, dialect)
+    if stream:
+        body["stream"] = True
+        if dialect.stream_options:
+            body["stream_options"] = {"include_usage": True}
+    body.update(settings.extra_body or {})
+    body.setdefault("messages", _Messages(dialect).encoded(request))
+    return _json(body)
+
+
+def merged(own: Settings, of_request: Settings | None) -> Settings:
+    """`own` settings with those of the request over them; extra bodies are merged too."""
+    if of_request is None:
+        return own
+    changes: dict[str, Any] = {
+        name: value
+        for name in Settings.__struct_fields__
+        if (value := getattr(of_request, name)) is not None and value != ()
+    }
+    if own.extra_body and of_request.extra_body:
+        changes["extra_body"] = {**own.extra_body, **of_request.extra_body}
+    return msgspec.structs.replace(own, **changes) if changes else own
+
+
+def _json(body: Wire) -> bytes:
+    try:
+        return msgspec.json.encode(body)
+    except UnicodeEncodeError:
+        # A lone surrogate somewhere in the text. Rare: found by failing, not by looking.
+        escaped = json.dumps(body, separators=(",", ":"), allow_nan=False).encode()
+        return rawjson.without_lone_surrogates(escaped)
+
+
+# --- everything but the messages
+
+
+def _sampling(settings: Settings, dialect: ChatDialect) -> Wire:
+    effort: object = settings.reasoning_effort
+    if effort is not None and dialect.reasoning_effort == "reasoning":
+        effort = {"effort": effort}
+    fields: Wire = {
+        dialect.max_tokens: settings.max_tokens,
+        "temperature": settings.temperature,
+        "top_p": settings.top_p,
+        dialect.seed: settings.seed,
+        "stop": list(settings.stop) or None,
+        "presence_penalty": settings.presence_penalty,
+        "frequency_penalty": settings.frequency_penalty,
+        dialect.reasoning_effort: effort,
+    }
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _tools(request: Request, settings: Settings, dialect: ChatDialect) -> Wire:
+    choice = request.tool_choice or ToolChoice()
+    if not request.tools or (choice.mode == "none" and dialect.drops_tools_for_none):
+        return {}  # a choice without tools is an error on this wire
+    tools: list[Wire] = []
+    for tool in request.tools:
+        function: Wire = {"name": wire_tool_name(tool.name)}
+        if tool.description:
+            function["description"] = tool.description
+        function["parameters"] = tool.schema
+        tools.append({"type": "function", "function": function})
+    fields: Wire = {"tools": tools}
+    if choice.mode == "tool":
+        named = {"name": wire_tool_name(choice.name)}
+        fields["tool_choice"] = {"type": "function", "function": named}
+    elif request.tool_choice is not None:
+        fields["tool_choice"] = dialect.tool_choice_words.get(choice.mode, choice.mode)
+    if settings.parallel_tool_calls is not None:
+        fields["parallel_tool_calls"] = settings.parallel_tool_calls
+    return fields
+
+
+def _response_format(output: OutputSchema, dialect: ChatDialect) -> Wire:
+    if dialect.structured_output == "json_object":
+        return {"type": "json_object"}
+    name = output.name
+    if not _SCHEMA_NAME.fullmatch(name):
+        name = wire_tool_name(name)
+    schema: Wire = {"name": name}
+    if output.description:
+        schema["description"] = output.description
+    schema["schema"] = output.schema
+    schema["strict"] = output.strict
+    return {"type": "json_schema", "json_schema": schema}
+
+
+# --- messages
+
+
+class _Messages:
+    """One walk over a history, writing its messages.
+
+    A *batch* is an assistant turn with calls and the results that follow it. The wire wants
+    the batch whole and nothing in it but results, whose content is text: so calls that nothing
+    answered are answered at its end, and media of the turn follow after that, as a user message.
+    """
+
+    def __init__(self, dialect: ChatDialect) -> None:
+        self._dialect = dialect
+        self._ids = CallIds(dialect.ids)
+        self._out: list[Wire] = []
+        self._media: list[Wire] = []  # content parts that wait for the end of the batch
+
+    def encoded(self, request: Request) -> list[Wire]:
+        for index, message in enumerate(request.messages):
+            if not isinstance(message, ToolMessage):
+                self._end_batch()
+            match message:
+                case SystemMessage():
+                    self._system(message)
+                case UserMessage():
+                    self._user(index, message)
+                case AssistantMessage():
+                    self._assistant(index, message)
+                case ToolMessage():
+                    self._result(index, message)
+        self._end_batch()
+        return self._out
+
+    def _system(self, message: SystemMessage) -> None:
+        if not message.content:
+            return
+        role = self._dialect.system_role
+        last = self._out[-1] if self._out else None
+        if last is not None and last["role"] == role and self._dialect.one_system_message:
+            last["content"] += "\n\n" + message.content
+        else:
+            self._out.append({"role": role, "content": message.content})
+
+    def _user(self, index: int, message: UserMessage) -> None:
+        if not message.parts:
+            self._say("user", message.content)
+            return
+        content: list[Wire] = []
+        if message.content:
+            content.append({"type": "text", "text": message.content})
+        content.extend(self._parts(index, message.parts))
+        self._say("user", content)
+
+    def _assistant(self, index: int, message: AssistantMessage) -> None:
+        calls = message.tool_calls
+        if message.content or calls:
+            turn: Wire = {"role": "assistant", "content": message.content or None}
+            self._reasoning(turn, message)
+            if calls:
+                wire_ids = self._ids.open_turn(call.id for call in calls)
+                turn["tool_calls"] = [
+                    self._call(call, wire_id) for call, wire_id in zip(calls, wire_ids, strict=True)
+                ]
+            self._out.append(turn)
+        # The transcript of a spoken answer is its content: the sound need not go back.
+        parts = tuple(p for p in message.parts if not (p.kind == "audio" and message.content))
+        if parts:
+            self._attach("Part of the answer above:", self._parts(index, parts, message.parts))
+
+    def _call(self, call: ToolCall, wire_id: str) -> Wire:
+        function = {"name": wire_tool_name(call.name), "arguments": wire_args(call)}
+        wire: Wire = {"id": wire_id, "type": "function", "function": function}
+        if call.signature and self._dialect.google_signatures:
+            wire["extra_content"] = {"google": {"thought_signature": call.signature}}
+        return wire
+
+    def _reasoning(self, turn: Wire, message: AssistantMessage) -> None:
+        dialect = self._dialect
+        if dialect.reasoning_details and (details := reasoning_details(message, dialect.name)):
+            turn["reasoning_details"] = details
+            return
+        if not dialect.reasoning_out or not (
+            message.tool_calls or dialect.reasoning_back == "always"
+        ):
+            return
+        text = own_reasoning(message, dialect.name)
+        if dialect.reasoning_out == "chunks":
+            if text:
+                thought = {"type": "thinking", "thinking": [{"type": "text", "text": text}]}
+                spoken = [{"type": "text", "text": message.content}] if message.content else []
+                turn["content"] = [thought, *spoken]
+        elif text or (dialect.reasoning_required and message.tool_calls):
+            turn[dialect.reasoning_out] = text
+
+    def _result(self, index: int, message: ToolMessage) -> None:
+        wire_id = self._ids.answer(message.tool_call_id)
+        if wire_id is None:
+            return  # not in a repaired history; the provider would refuse the whole request
+        text = message.content
+        if message.failed:
+            # No flag on this wire: without the word a model takes a failure for a result.
+            text = f"Error: {text}" if text else "Error: the tool failed."
+        self._out.append({"role": "tool", "tool_call_id": wire_id, "content": text})
+        if message.parts:
+            label = f"Attached to the result of {message.tool_name or 'the tool'} ({wire_id}):"
+            self._attach(label, self._parts(index, message.parts))
+
+    def _attach(self, label: str, parts: list[Wire]) -> None:
+        self._media.append({"type": "text", "text": label})
+        self._media.extend(parts)
+
+    def _end_batch(self) -> None:
+        for wire_id in self._ids.close_turn():
+            self._out.append({"role": "tool", "tool_call_id": wire_id, "content": INTERRUPTED})
+        if self._media:
+            media, self._media = self._media, []
+            self._say("user", media)
+
+    def _say(self, role: str, content: object) -> None:
+        filler = self._dialect.between_tool_and_user
+        if filler and role == "user" and self._out and self._out[-1]["role"] == "tool":
+            self._out.append({"role": "assistant", "content": filler})
+        self._out.append({"role": role, "content": content})
+
+    def _parts(
+        self, index: int, parts: tuple[Part, ...], among: tuple[Part, ...] | None = None
+    ) -> list[Wire]:
+        """The content parts for `parts`, which are numbered as they stand `among` the message's."""
+        encoded: list[Wire] = []
+        for part in parts:
+            wire = _part(part, self._dialect)
+            if isinstance(wire, str):
+                number = (among or parts).index(part)
+                raise UnsupportedContentError(
+                    f"messages[{index}].parts[{number}]: {wire} in Chat Completions"
+                    f" ({self._dialect.name})"
+                )
+            encoded.append(wire)
+        return encoded
+
+
+# --- media
+
+
+def _part(part: Part, dialect: ChatDialect) -> Wire | str:
+    """The content part for `part`, or why there is none."""
+    if not part.url and not part.data:
+        return f"{part.kind} part has neither a URL nor data, which cannot be sent"
+    match part.kind:
+        case "image":
+            return {"type": "image_url", "image_url": {"url": _link(part)}}
+        case "audio":
+            return _audio(part)
+        case "document":
+            return _document(part, dialect)
+        case "video" if dialect.videos:
+            return {"type": "video_url", "video_url": {"url": _link(part)}}
+        case _:
+            return f"{part.kind} part cannot be sent"
+
+
+def _audio(part: Part) -> Wire | str:
+    if not part.data:
+        return "audio by URL cannot be sent"
+    kind = _AUDIO_FORMATS.get(part.media_type.partition(";")[0].strip().lower())
+    if kind is None:
+        return f"audio of type {part.media_type!r} cannot be sent (only wav and mp3)"
+    return {"type": "input_audio", "input_audio": {"data": _base64(part.data), "format": kind}}
+
+
+def _document(part: Part, dialect: ChatDialect) -> Wire | str:
+    if not dialect.files:
+        return "document part cannot be sent"
+    if not part.data and not dialect.file_urls:
+        return "document by URL cannot be sent"
+    subtype = part.media_type.partition(";")[0].rpartition("/")[2] or "pdf"
+    # A name is required beside the data; made from the data, it is the same in every request.
+    digest = blake2b(part.data or part.url.encode("utf-8", "replace"), digest_size=4).hexdigest()
+    name = f"document-{digest}.{_FILE_ENDINGS.get(subtype, subtype)}"
+    return {"type": "file", "file": {"filename": name, "file_data": _link(part)}}
+
+
+_FILE_ENDINGS: Final[Mapping[str, str]] = {"plain": "txt", "markdown": "md"}
+
+
+def _link(part: Part) -> str:
+    return part.url or f"data:{part.media_type};base64,{_base64(part.data)}"
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode()
