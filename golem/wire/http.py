@@ -229,7 +229,8 @@ class HTTPModel:
             body = b""  # the status alone says it
         status = response.status_code
         if 300 <= status < 400:
-            target = urlsplit(response.headers.get("location", "")).hostname or "another place"
+            location = _headers(response).get("location", "")
+            target = urlsplit(location).hostname or "another place"
             reason = f"the server redirects to {target}; give its final address as base_url"
             return APIError(reason, status=status, code="redirect")
         return self._wire.error(status, _headers(response), body, time.time())

@@ -9,9 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from golem import rawjson
 from golem.errors import APIError
 from golem_adapters._toolkit.failures import phrase, retry_advice, words_of
+from golem_adapters._toolkit.lenient import (
+    elements,
+    is_array,
+    is_object,
+    members,
+    objects,
+    text,
+    whole,
+)
 from golem_adapters.openai.shapes import read_json
 
 _EXHAUSTED: Final = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
@@ -78,43 +86,42 @@ def request_id(headers: Mapping[str, str]) -> str:
 
 
 def _complaint(value: Any) -> _Complaint:
-    if isinstance(value, list):
-        value = value[0] if value else None
-    if isinstance(value, dict) and value.get("error"):
-        value = value["error"]
-    if not isinstance(value, dict):
-        return _Complaint(_words(value), "", "", None)
-    message = _words(value.get("message")) or _words(value.get("detail"))
-    metadata = value.get("metadata")
-    if isinstance(metadata, dict) and isinstance(metadata.get("raw"), str):
-        message = f"{message}: {metadata['raw']}" if message else metadata["raw"]
-    code = _words(value.get("code"))
-    kind = _words(value.get("type"))
-    statuses = (value.get("status_code"), value.get("status"), code)
-    status = next((s for s in map(_status, statuses) if s is not None), None)
-    return _Complaint(rawjson.clean_text(message), rawjson.clean_text(code), kind, status)
+    wrapped = elements(value)
+    if wrapped:
+        value = wrapped[0]
+    said = members(value).get("error") or value
+    if not is_object(said):
+        return _Complaint(_words(said), "", "", None)
+    message = _words(said.get("message")) or _words(said.get("detail"))
+    raw = text(members(said.get("metadata")).get("raw"))
+    if raw:
+        message = f"{message}: {raw}" if message else raw
+    code = _words(said.get("code"))
+    statuses = map(_status, (said.get("status_code"), said.get("status"), code))
+    status = next((found for found in statuses if found is not None), None)
+    return _Complaint(message, code, _words(said.get("type")), status)
 
 
-def _words(value: Any) -> str:
+def _words(value: object) -> str:
     """Whatever stands where a text is expected, as text; nothing for null."""
     if isinstance(value, str):
-        return value
-    if isinstance(value, list):  # FastAPI: one entry for each field that does not validate
-        found = [_words(item.get("msg")) if isinstance(item, dict) else "" for item in value]
-        return "; ".join(words for words in found if words)
-    if isinstance(value, dict):
-        return _words(value.get("message"))
+        return text(value)
+    if is_array(value):  # FastAPI: one entry for each field that does not validate
+        return "; ".join(text(item.get("msg")) for item in objects(value))
+    if is_object(value):
+        return text(value.get("message"))
     return "" if value is None or isinstance(value, bool) else str(value)
 
 
-def _status(value: Any) -> int | None:
+def _status(value: object) -> int | None:
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) == 3:
         value = int(value)
-    return value if type(value) is int and 400 <= value < 600 else None
+    number = whole(value)
+    return number if number is not None and 400 <= number < 600 else None
 
 
-def _without(secret: str, text: str) -> str:
-    """`text` with the key blanked: servers (and debug proxies) quote what they were sent."""
+def _without(secret: str, words: str) -> str:
+    """`words` with the key blanked: servers (and debug proxies) quote what they were sent."""
     if len(secret) < _SHORTEST_SECRET:
-        return text
-    return text.replace(secret, "[key]")
+        return words
+    return words.replace(secret, "[key]")

@@ -15,6 +15,7 @@ from msgspec import Raw
 
 from golem import rawjson
 from golem.messages import AssistantMessage, Native, Thinking
+from golem_adapters._toolkit.lenient import objects, text
 
 Detail = dict[str, Any]
 
@@ -35,20 +36,18 @@ class Reasoning:
         self._blocks: list[Detail] = []
         self._signature = ""
 
-    def add_text(self, text: str) -> None:
+    def add_text(self, piece: str) -> None:
         """A piece of reasoning without details."""
         if not self._blocks or self._blocks[-1]["type"] != _PLAIN:
             self._blocks.append({"type": _PLAIN, "pieces": []})
-        self._blocks[-1]["pieces"].append(text)
+        self._blocks[-1]["pieces"].append(piece)
 
     def add_details(self, details: list[Any], *, whole: bool) -> str:
         """Items of `reasoning_details`; `whole`: each is complete. Returns their text."""
         texts: list[str] = []
-        for given in details:
-            if not isinstance(given, dict):
-                continue
+        for given in objects(details):
             detail = {name: _clean(value) for name, value in given.items() if value is not None}
-            detail["type"] = str(detail.get("type", "reasoning.text"))
+            detail["type"] = text(detail.get("type")) or "reasoning.text"
             texts.append(_text(detail))
             block = None if whole else self._continued(detail)
             if block is None:
@@ -56,7 +55,7 @@ class Reasoning:
             else:
                 for name, value in detail.items():
                     joins = name in _FRAGMENTS and isinstance(value, str)
-                    block[name] = str(block.get(name, "")) + value if joins else value
+                    block[name] = text(block.get(name)) + value if joins else value
         return "".join(texts)
 
     def add_signature(self, signature: str) -> None:
@@ -130,21 +129,18 @@ def reasoning_details(message: AssistantMessage, provider: str) -> list[Raw]:
 def _thinking(blocks: list[Detail], provider: str) -> tuple[Thinking, ...]:
     stored: list[Thinking] = []
     for block in blocks:
-        text = _text(block)
-        name = str(block.get("id", ""))
-        if text or block.get("signature"):
-            signature = str(block.get("signature", ""))
-            stored.append(Thinking(text, signature=signature, provider=provider, id=name))
-        elif block.get("data"):
-            stored.append(Thinking(redacted=str(block["data"]), provider=provider, id=name))
+        said, signature, name = _text(block), text(block.get("signature")), text(block.get("id"))
+        if said or signature:
+            stored.append(Thinking(said, signature=signature, provider=provider, id=name))
+        elif data := text(block.get("data")):
+            stored.append(Thinking(redacted=data, provider=provider, id=name))
     return tuple(stored)
 
 
 def _text(block: Detail) -> str:
     if block["type"] == _PLAIN:
         return "".join(block["pieces"])
-    text = block.get("text") or block.get("summary") or ""
-    return text if isinstance(text, str) else ""
+    return text(block.get("text")) or text(block.get("summary"))
 
 
 def _clean(value: Any) -> Any:

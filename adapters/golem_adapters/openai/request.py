@@ -23,7 +23,7 @@ from golem.messages import AssistantMessage, Part, SystemMessage, ToolCall, Tool
 from golem.model import OutputSchema, Request, Settings, ToolChoice
 from golem_adapters._toolkit.calls import INTERRUPTED, CallIds, wire_args, wire_tool_name
 from golem_adapters.openai.dialect import ChatDialect
-from golem_adapters.openai.reasoning import own_reasoning, reasoning_details
+from golem_adapters.openai.reasoning import own_reasoning, own_signature, reasoning_details
 
 Wire = dict[str, Any]
 
@@ -216,6 +216,8 @@ class _Messages:
 
     def _reasoning(self, turn: Wire, message: AssistantMessage) -> None:
         dialect = self._dialect
+        if dialect.google_signatures and (signature := own_signature(message, dialect.name)):
+            turn["extra_content"] = {"google": {"thought_signature": signature}}
         if dialect.reasoning_details and (details := reasoning_details(message, dialect.name)):
             turn["reasoning_details"] = details
             return

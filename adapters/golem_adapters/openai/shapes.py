@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from golem import rawjson
+from golem_adapters._toolkit.lenient import elements, is_object, members, objects, text, whole
 
 
 class Function(Struct):
@@ -104,9 +105,10 @@ def read_chunk(data: bytes) -> Chunk | None:
         return _strict.decode(data)
     except (msgspec.DecodeError, RecursionError):
         value = read_json(data)
-    if isinstance(value, list) and len(value) == 1:
-        value = value[0]  # Google wraps errors like this
-    if isinstance(value, dict):
+    wrapped = elements(value)
+    if len(wrapped) == 1:
+        value = wrapped[0]  # Google wraps errors like this
+    if is_object(value):
         return _chunk(value)
     if value is None:
         return None
@@ -121,77 +123,6 @@ def read_json(data: bytes) -> Any:
         raise ValueError("nested too deep") from None
 
 
-# --- the tolerant path: every member is taken if it fits, else left out
-
-
-def _chunk(value: dict[str, Any]) -> Chunk:
-    groq = value.get("x_groq")
-    return Chunk(
-        id=_str(value.get("id")),
-        object=_str(value.get("object")),
-        model=_str(value.get("model")),
-        choices=[_choice(item) for item in _dicts(value.get("choices"))],
-        usage=_dict(value.get("usage")),
-        error=value.get("error"),
-        message=value.get("message"),
-        x_groq=GroqExtras(_dict(groq.get("usage"))) if isinstance(groq, dict) else None,
-    )
-
-
-def _choice(value: dict[str, Any]) -> Choice:
-    return Choice(
-        index=_int(value.get("index")),
-        delta=_said(value.get("delta")),
-        message=_said(value.get("message")),
-        finish_reason=_str(value.get("finish_reason")),
-        error=value.get("error"),
-    )
-
-
-def _said(value: Any) -> Said | None:
-    if not isinstance(value, dict):
-        return None
-    content = value.get("content")
-    blocks = content if isinstance(content, list) else []
-    said = Said(
-        content=_joined(blocks, "text") or _str(content),
-        refusal=_joined(blocks, "refusal") or _str(value.get("refusal")),
-        reasoning=_str(value.get("reasoning")),
-        reasoning_content=_joined(blocks, "thinking") or _str(value.get("reasoning_content")),
-        reasoning_details=_list(value.get("reasoning_details")),
-        tool_calls=[_call(item) for item in _dicts(value.get("tool_calls"))],
-        function_call=_function(value.get("function_call")),
-        images=[*(_list(value.get("images")) or []), *_of_type(blocks, "image_url")],
-        extra_content=value.get("extra_content"),
-    )
-    audio = value.get("audio")
-    if isinstance(audio, dict):
-        said.audio = Audio(_str(audio.get("data")), _str(audio.get("transcript")))
-    return said
-
-
-def _call(value: dict[str, Any]) -> Call:
-    custom = value.get("custom")
-    return Call(
-        index=_int(value.get("index")),
-        id=_str(value.get("id")),
-        function=_function(value.get("function")),
-        custom=Custom(_str(custom.get("name")), _str(custom.get("input")))
-        if isinstance(custom, dict)
-        else None,
-        extra_content=value.get("extra_content"),
-    )
-
-
-def _function(value: Any) -> Function | None:
-    if not isinstance(value, dict):
-        return None
-    arguments = value.get("arguments")
-    # ASCII: half a surrogate pair stays an escape here and is settled where the text is read.
-    raw = Raw(json.dumps(arguments, separators=(",", ":")).encode())
-    return Function(_str(value.get("name")), raw)
-
-
 def arguments_text(raw: Raw) -> str:
     """The argument text in `raw`: a string's text, an object as it stands, null as nothing."""
     data = bytes(raw)
@@ -200,36 +131,82 @@ def arguments_text(raw: Raw) -> str:
     return "" if data == b"null" else data.decode("utf-8", "replace")
 
 
+# --- the tolerant path: every member is taken if it fits, else left out
+
+
+def _chunk(value: dict[str, Any]) -> Chunk:
+    return Chunk(
+        id=text(value.get("id")),
+        object=text(value.get("object")),
+        model=text(value.get("model")),
+        choices=[_choice(item) for item in objects(value.get("choices"))],
+        usage=members(value.get("usage")) or None,
+        error=value.get("error"),
+        message=value.get("message"),
+        x_groq=GroqExtras(members(members(value.get("x_groq")).get("usage"))),
+    )
+
+
+def _choice(value: dict[str, Any]) -> Choice:
+    return Choice(
+        index=whole(value.get("index")),
+        delta=_said(value.get("delta")),
+        message=_said(value.get("message")),
+        finish_reason=text(value.get("finish_reason")),
+        error=value.get("error"),
+    )
+
+
+def _said(said: object) -> Said | None:
+    if not is_object(said):
+        return None
+    blocks = elements(said.get("content"))
+    audio = members(said.get("audio"))
+    return Said(
+        content=_joined(blocks, "text") or text(said.get("content")),
+        refusal=_joined(blocks, "refusal") or text(said.get("refusal")),
+        reasoning=text(said.get("reasoning")),
+        reasoning_content=_joined(blocks, "thinking") or text(said.get("reasoning_content")),
+        reasoning_details=elements(said.get("reasoning_details")),
+        tool_calls=[_call(item) for item in objects(said.get("tool_calls"))],
+        function_call=_function(said.get("function_call")),
+        audio=Audio(text(audio.get("data")), text(audio.get("transcript"))),
+        images=[*elements(said.get("images")), *_of_type(blocks, "image_url")],
+        extra_content=said.get("extra_content"),
+    )
+
+
+def _call(value: dict[str, Any]) -> Call:
+    custom = members(value.get("custom"))
+    return Call(
+        index=whole(value.get("index")),
+        id=text(value.get("id")),
+        function=_function(value.get("function")),
+        custom=Custom(text(custom.get("name")), text(custom.get("input"))),
+        extra_content=value.get("extra_content"),
+    )
+
+
+def _function(function: object) -> Function | None:
+    if not is_object(function):
+        return None
+    # ASCII: half a surrogate pair stays an escape here and is settled where the text is read.
+    raw = json.dumps(function.get("arguments"), separators=(",", ":")).encode()
+    return Function(text(function.get("name")), Raw(raw))
+
+
 def _joined(blocks: list[Any], kind: str) -> str:
     """The text of the content blocks of one type, which may hold blocks themselves."""
     texts: list[str] = []
-    for block in _of_type(blocks, kind):
-        inner = block.get(kind)
-        texts.append(_joined(inner, "text") if isinstance(inner, list) else _str(inner) or "")
-    if kind == "text":
-        texts = texts or [_str(block) or "" for block in blocks if isinstance(block, str)]
+    for block in blocks:
+        if isinstance(block, str) and kind == "text":
+            texts.append(text(block))
+        texts.extend(
+            _joined(elements(inner.get(kind)), "text") or text(inner.get(kind))
+            for inner in _of_type([block], kind)
+        )
     return "".join(texts)
 
 
 def _of_type(blocks: list[Any], kind: str) -> list[dict[str, Any]]:
-    return [block for block in _dicts(blocks) if block.get("type", kind) == kind]
-
-
-def _dicts(value: Any) -> list[dict[str, Any]]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
-
-
-def _dict(value: Any) -> dict[str, Any] | None:
-    return value if isinstance(value, dict) else None
-
-
-def _list(value: Any) -> list[Any] | None:
-    return value if isinstance(value, list) else None
-
-
-def _str(value: Any) -> str | None:
-    return rawjson.clean_text(value) if isinstance(value, str) else None
-
-
-def _int(value: Any) -> int | None:
-    return value if type(value) is int else None
+    return [block for block in objects(blocks) if block.get("type", kind) == kind]

@@ -23,6 +23,7 @@ from golem.model import (
     ThinkingDelta,
     ToolCallDelta,
 )
+from golem_adapters._toolkit.lenient import members, text
 from golem_adapters.openai.reasoning import Reasoning
 from golem_adapters.openai.shapes import Audio, Call, Chunk, Function, Said, arguments_text
 from golem_adapters.openai.usage import usage_of
@@ -283,7 +284,7 @@ class Turn:
     def _finish(self) -> FinishReason:
         if self._refusal:
             return "content_filter"  # no answer to be read as one, whatever the server calls it
-        reason = _FINISH.get(self.finish_reason.lower(), "other")
+        reason: FinishReason = _FINISH.get(self.finish_reason.lower(), "other")
         if self._calls and (reason == "stop" or not self.finish_reason):
             return "tool_call"  # a forced tool ends with "stop" at OpenAI itself
         return reason
@@ -311,20 +312,18 @@ def _content(piece: Call) -> tuple[str, str]:
 
 def _signature(extra: Any) -> str:
     """The thought signature in Google's extra content."""
-    google = extra.get("google") if isinstance(extra, dict) else None
-    signature = google.get("thought_signature") if isinstance(google, dict) else None
-    return rawjson.clean_text(signature) if isinstance(signature, str) else ""
+    return text(members(members(extra).get("google")).get("thought_signature"))
 
 
 def _image(item: Any) -> Part | None:
     """The part for an image that a model made."""
-    link = item.get("image_url") if isinstance(item, dict) else None
-    url = link.get("url") if isinstance(link, dict) else link
-    if not isinstance(url, str) or not url:
+    link = members(item).get("image_url")
+    url = text(members(link).get("url")) or text(link)
+    if not url:
         return None
     head, comma, data = url.partition(",")
     if not comma or not head.startswith("data:") or not head.endswith(";base64"):
-        return Part.image_url(rawjson.clean_text(url))
+        return Part.image_url(url)
     decoded = _decoded([data])
     media_type = head[len("data:") : -len(";base64")] or "image/png"
     return Part.image(decoded, media_type) if decoded else None

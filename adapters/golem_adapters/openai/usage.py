@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from golem.usage import Usage
+from golem_adapters._toolkit.lenient import members, whole
 
 _CACHE_READ: Final = ("prompt_cache_hit_tokens", "num_cached_tokens", "cached_tokens")
 """DeepSeek's, Mistral's and the Hugging Face router's places for cached tokens."""
@@ -17,8 +18,8 @@ _CACHE_READ: Final = ("prompt_cache_hit_tokens", "num_cached_tokens", "cached_to
 
 def usage_of(counts: dict[str, Any]) -> Usage:
     """What `counts` say; whatever is missing, null or no number counts as nothing."""
-    prompt = _details(counts, "prompt_tokens_details")
-    completion = _details(counts, "completion_tokens_details")
+    prompt = members(counts.get("prompt_tokens_details"))
+    completion = members(counts.get("completion_tokens_details"))
     cached = _count(prompt.get("cached_tokens"))
     return Usage(
         input_tokens=_count(counts.get("prompt_tokens")),
@@ -29,12 +30,5 @@ def usage_of(counts: dict[str, Any]) -> Usage:
     )
 
 
-def _details(counts: dict[str, Any], name: str) -> dict[str, Any]:
-    details = counts.get(name)
-    return details if isinstance(details, dict) else {}
-
-
-def _count(value: Any) -> int:
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    return value if type(value) is int and value > 0 else 0
+def _count(value: object) -> int:
+    return max(whole(value) or 0, 0)

@@ -1,0 +1,47 @@
+"""Reading JSON that may hold anything anywhere: what fits is taken, what does not is nothing.
+
+For the tolerant paths only; the ordinary ones decode into structs.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeGuard
+
+from golem import rawjson
+
+
+def is_object(value: object) -> TypeGuard[dict[str, Any]]:
+    """Whether `value` is a decoded JSON object."""
+    return isinstance(value, dict)
+
+
+def is_array(value: object) -> TypeGuard[list[Any]]:
+    """Whether `value` is a decoded JSON array."""
+    return isinstance(value, list)
+
+
+def members(value: object) -> dict[str, Any]:
+    """`value` if it is an object, else one without members."""
+    return value if is_object(value) else {}
+
+
+def elements(value: object) -> list[Any]:
+    """`value` if it is an array, else an empty one."""
+    return value if is_array(value) else []
+
+
+def objects(value: object) -> list[dict[str, Any]]:
+    """The objects among the elements of `value`."""
+    return [item for item in elements(value) if is_object(item)]
+
+
+def text(value: object) -> str:
+    """`value` if it is a string, lone surrogates as U+FFFD, else an empty one."""
+    return rawjson.clean_text(value) if isinstance(value, str) else ""
+
+
+def whole(value: object) -> int | None:
+    """`value` if it is a whole number, however it is spelled."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
