@@ -54,6 +54,8 @@ def load_history(data: Document) -> list[Message]:
 
     Raises HistoryError, naming the message and the member, for anything that is no history.
     """
+    if isinstance(data, (bytearray, memoryview)):
+        data = bytes(data)  # what the argument texts are views of must not change under them
     try:
         return _strict_history.decode(data)
     except _REFUSED:
@@ -62,6 +64,8 @@ def load_history(data: Document) -> list[Message]:
 
 def load_message(data: Document) -> Message:
     """One stored message: a JSON object. Reads and raises as `load_history` does."""
+    if isinstance(data, (bytearray, memoryview)):
+        data = bytes(data)
     try:
         return _strict_message.decode(data)
     except _REFUSED:
@@ -177,10 +181,19 @@ def _plain_struct(value: Struct) -> dict[str, Any]:
     for info in _fields(type(value)):
         content = getattr(value, info.name)
         if isinstance(content, UnknownMembers):
-            members.update((name, Raw(text)) for name, text in content.items())
+            members.update(_plain_unknown(content, type(value)))
         elif not config.omit_defaults or info.required or content != info.default:
             members[info.encode_name] = _plain(content)
     return members
+
+
+def _plain_unknown(unknown: UnknownMembers, cls: type[Struct]) -> dict[str, Raw]:
+    """The unknown members to write. One that goes by a known name would speak for the field."""
+    known = {cls.__struct_config__.tag_field}
+    known.update(info.encode_name for info in _fields(cls) if info.name != "unknown")
+    return {
+        rawjson.clean_text(name): Raw(text) for name, text in unknown.items() if name not in known
+    }
 
 
 @functools.cache
@@ -211,7 +224,7 @@ def _as_bytes(data: Document) -> bytes:
     """The document as valid UTF-8. Surrogates may have been encoded as if they were characters."""
     if not isinstance(data, str):
         try:
-            data = bytes(data).decode("utf-8", "surrogatepass")
+            data = str(data, "utf-8", "surrogatepass")
         except UnicodeDecodeError as error:
             raise HistoryError(f"not UTF-8 at byte {error.start}") from error
     return rawjson.clean_text(data).encode()
@@ -260,7 +273,8 @@ def _read_message(data: bytes, index: int | None) -> Message:
             raise HistoryError("missing role")
         cls = MESSAGE_TYPES.get(_text(role, "role"))
         if cls is None:
-            raise HistoryError(f"unknown role {role.decode()}")
+            shown = role.decode() if len(role) <= 64 else role[:64].decode(errors="ignore") + "…"
+            raise HistoryError(f"unknown role {shown}")
         return _struct(cls, data, members, "")
     except HistoryError as error:
         raise HistoryError(error.reason, index=index, path=error.path) from error

@@ -180,7 +180,7 @@ class ToolCall(_Contract, frozen=True, eq=False):
     The arguments are the model's own text, never reparsed and rewritten: key order, number
     spelling and duplicate keys survive. Read them as `args` (text) or `arguments()` (decoded);
     `truncated` says that they are not a JSON object. Calls are equal when they are written
-    alike.
+    alike. A `Raw` is taken for decoded JSON and not checked again: give text.
     """
 
     id: Annotated[str, Meta(description="pairs the call with its result; empty: unpairable")]
@@ -240,7 +240,7 @@ class ToolCall(_Contract, frozen=True, eq=False):
         data = rawjson.without_lone_surrogates(bytes(self.raw))
         try:
             return msgspec.json.decode(data, type=type)
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, RecursionError) as error:  # the latter on a deep stack
             raise ValueError(f"arguments of call {self.id!r} ({self.name}): {error}") from error
 
     def __repr__(self) -> str:
