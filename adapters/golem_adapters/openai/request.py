@@ -9,11 +9,10 @@ thinking, signatures, native items) or refused as `golem.errors.UnsupportedConte
 from __future__ import annotations
 
 import base64
-import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from hashlib import blake2b
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 
@@ -73,13 +72,34 @@ def merged(own: Settings, of_request: Settings | None) -> Settings:
     return msgspec.structs.replace(own, **changes) if changes else own
 
 
+def _plain(value: object) -> object:
+    """What the JSON encoder cannot write by itself: a caller's read-only mapping."""
+    if isinstance(value, Mapping):
+        return dict(cast("Mapping[str, Any]", value))
+    raise TypeError(f"{type(value).__name__} in a request body")
+
+
+_encoder: Final = msgspec.json.Encoder(enc_hook=_plain)
+
+
 def _json(body: Wire) -> bytes:
     try:
-        return msgspec.json.encode(body)
+        return _encoder.encode(body)
     except UnicodeEncodeError:
         # A lone surrogate somewhere in the text. Rare: found by failing, not by looking.
-        escaped = json.dumps(body, separators=(",", ":"), allow_nan=False).encode()
-        return rawjson.without_lone_surrogates(escaped)
+        return _encoder.encode(_clean(body))
+
+
+def _clean(value: Any) -> Any:
+    if isinstance(value, str):
+        return rawjson.clean_text(value)
+    if isinstance(value, Mapping):
+        pairs: Mapping[Any, Any] = value
+        return {_clean(name): _clean(member) for name, member in pairs.items()}
+    if isinstance(value, (list, tuple)):
+        elements: Sequence[Any] = value
+        return [_clean(item) for item in elements]
+    return value
 
 
 # --- everything but the messages
