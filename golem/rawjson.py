@@ -106,6 +106,22 @@ def children(data: bytes) -> list[Child]:
     return found
 
 
+def canonical(data: bytes) -> bytes:
+    """Valid JSON in one spelling: no white space, every string escaped in the same way.
+
+    Numbers, the order of members and repeated members stay as they are: this undoes what another
+    JSON library does to a document that it writes back, not what an editor does.
+    """
+    pieces: list[bytes] = []
+    position = 0
+    while token := _TOKEN.match(data, position):
+        position = token.end()
+        kind = token.lastgroup or ""
+        piece = token[kind]
+        pieces.append(msgspec.json.encode(text(piece)) if kind == "string" else piece)
+    return b"".join(pieces)
+
+
 def depth(data: bytes) -> int:
     """How deep the brackets of valid JSON are nested; strings do not count."""
     deepest = level = position = 0

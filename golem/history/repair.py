@@ -67,6 +67,18 @@ async def arepair(history: AsyncIterable[Message]) -> AsyncIterator[Message]:
         yield settled
 
 
+def pairing(history: Iterable[Message]) -> dict[int, list[int]]:
+    """Which results answer which turn: the asking message's place to its results' places.
+
+    Both count in the history as given; a result that repair drops is nowhere.
+    """
+    repairer = Repairer()
+    pairs = repairer.pairs = dict[int, list[int]]()
+    for message in history:
+        repairer.feed(message)
+    return pairs
+
+
 class Repairer:
     """The repair engine: feed it a history message by message, then close it.
 
@@ -81,6 +93,7 @@ class Repairer:
         self._taken = 0
         self._given = 0
         self._changes: list[Change] = []
+        self.pairs: dict[int, list[int]] | None = None  # filled where somebody asks for it
 
     @property
     def report(self) -> HistoryRepair:
@@ -178,6 +191,8 @@ class Repairer:
             # Rules 1, 3 and 6: answered before, asked nowhere before, or unpairable.
             self._note("dropped", message.tool_call_id, message.tool_name, index)
             return []
+        if self.pairs is not None:
+            self.pairs.setdefault(turn.index, []).append(index)
         if call_id and call_id not in turn.unanswered:
             del self._open[call_id]
             turn.waiting -= 1
