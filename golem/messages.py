@@ -66,8 +66,17 @@ class UnknownMembers(Mapping[str, bytes]):
     def __repr__(self) -> str:
         return f"UnknownMembers({self._members!r})"
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # A copy of nothing is the one NO_MEMBERS, by which the encoder tells that there is nothing
+        # to splice in: messages from another process would otherwise be written the slow way.
+        return _members_of, (self._members,)
+
 
 NO_MEMBERS: Final = UnknownMembers()
+
+
+def _members_of(members: dict[str, bytes]) -> UnknownMembers:
+    return UnknownMembers(members) if members else NO_MEMBERS
 
 
 class _Contract(
