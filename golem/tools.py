@@ -8,6 +8,8 @@ executes a batch of calls is in ``golem._run``; what a tool raises to end a call
 
 from __future__ import annotations
 
+import copy
+import functools
 import inspect
 import re
 import typing
@@ -163,9 +165,12 @@ def tool(
 def result_of(value: Any) -> ToolResult:
     """What a tool returned, as text and media: text as it is, anything else as JSON.
 
-    Raises TypeError when JSON cannot carry it.
+    Raises TypeError when JSON cannot carry it, ValueError for media that no run may send: once
+    recorded, it would keep every later run of the conversation from starting.
     """
     if isinstance(value, ToolResult):
+        for part in value.parts:
+            part.validate()
         return ToolResult(rawjson.clean_text(value.text), tuple(value.parts))
     text = value if isinstance(value, str) else encode_json(value).decode()
     return ToolResult(rawjson.clean_text(text))
@@ -186,7 +191,12 @@ def _parameters(function: Callable[..., Any], called: str) -> tuple[list[Paramet
     takes_context = False
     for position, parameter in enumerate(signature.parameters.values()):
         hint = hints.get(parameter.name, inspect.Parameter.empty)
-        if position == 0 and RunContext in (hint, typing.get_origin(hint)):
+        if RunContext in (hint, typing.get_origin(hint)):
+            if position:
+                raise TypeError(
+                    f"tool {called!r}: the RunContext must be the first parameter, "
+                    f"not {parameter.name!r}"
+                )
             takes_context = True
             continue
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
@@ -204,11 +214,32 @@ def _arguments_type(
     for name, hint, default in parameters:
         if explanation := explained.get(name):
             hint = Annotated[hint, msgspec.Meta(description=explanation)]
-        fields.append((name, hint) if default is inspect.Parameter.empty else (name, hint, default))
+        field = (name, hint, *_default(default))
+        _check(called, name, field)
+        fields.append(field)
+    return msgspec.defstruct(called or "arguments", fields, kw_only=True)
+
+
+def _default(default: Any) -> tuple[Any, ...]:
+    """A parameter's default as msgspec takes it: nothing, the value, or copies of a mutable one."""
+    if default is inspect.Parameter.empty:
+        return ()
     try:
-        return msgspec.defstruct(called or "arguments", fields, kw_only=True)
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"tool {called!r}: {error}") from error
+        hash(default)
+    except TypeError:
+        return (msgspec.field(default_factory=functools.partial(copy.deepcopy, default)),)
+    return (default,)
+
+
+def _check(called: str, name: str, field: tuple[Any, ...]) -> None:
+    """Raise TypeError, naming the parameter, when it cannot have a schema or be decoded."""
+    try:
+        alone = msgspec.defstruct("arguments", [field], kw_only=True)
+        msgspec.json.schema(alone)
+        msgspec.json.Decoder(alone)
+    except (TypeError, ValueError, NameError) as error:
+        reason = " ".join(str(error).split())
+        raise TypeError(f"tool {called!r}: parameter {name!r} has no schema: {reason}") from error
 
 
 def _schema(called: str, arguments: type[Struct]) -> dict[str, Any]:
@@ -217,8 +248,7 @@ def _schema(called: str, arguments: type[Struct]) -> dict[str, Any]:
         (root,), components = msgspec.json.schema_components(
             [arguments], ref_template="#/$defs/{name}"
         )
-        msgspec.json.Decoder(arguments)
-    except (TypeError, ValueError, NameError) as error:
+    except (TypeError, ValueError, NameError) as error:  # of several parameters together
         raise TypeError(f"tool {called!r} cannot have a schema: {error}") from error
     schema = dict(components.pop(cast("str", root["$ref"]).removeprefix("#/$defs/")))
     schema.pop("title", None)

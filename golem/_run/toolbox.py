@@ -41,8 +41,11 @@ class Toolbox:
             self._tools[made.name] = made
         self.specs: Sequence[ToolSpec] = tuple(tool.spec for tool in self._tools.values())
 
-    def prepare(self, call: ToolCall) -> Callable[[RunContext[Any]], Any] | Rejected:
-        """The call ready to be run, or why the model has to correct it: nothing runs here."""
+    def prepare(self, call: ToolCall) -> Callable[[RunContext[Any]], Any] | Rejected | Crashed:
+        """The call ready to be run, or why it cannot be: no tool runs here.
+
+        Crashed only where a type's own validation raises what is no complaint about its values.
+        """
         found = self._tools.get(call.name)
         if found is None:
             available = ", ".join(self._tools) or "none"
@@ -53,6 +56,8 @@ class Toolbox:
         except InvalidArgumentsError as error:
             reason = str(error)
             return Rejected(reason, _rejection(reason), ARGUMENT_CORRECTIONS, False)
+        except Exception as error:  # noqa: BLE001 - the code of an argument's type
+            return Crashed(error)
         return functools.partial(_invoke, found, arguments)
 
     async def run(
