@@ -177,7 +177,7 @@ Event = (
 
 
 class _Kind(Struct):
-    kind: str = ""
+    kind: str
 
 
 _event = msgspec.json.Decoder(Event)
@@ -206,6 +206,6 @@ def decode_event(data: bytes | str) -> Event | UnknownEvent:
         raise ValueError(f"not an event: {error}") from error
     try:
         kind = _kind.decode(data).kind
-    except msgspec.ValidationError as error:
+        return UnknownEvent(kind, bytes(_object.decode(data)))
+    except (msgspec.DecodeError, RecursionError) as error:
         raise ValueError(f"not an event: {error}") from error
-    return UnknownEvent(kind, bytes(_object.decode(data)))
