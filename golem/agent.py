@@ -9,6 +9,8 @@ from collections.abc import Iterable, Sequence
 from importlib.metadata import entry_points
 from typing import Any, Final, Generic, TypedDict, TypeVar, Unpack
 
+import sniffio
+
 from golem._run.driver import Run
 from golem._run.plan import HistoryProcessor, Instructions, Observer, Plan
 from golem._run.toolbox import AnyTool, Toolbox
@@ -129,6 +131,8 @@ class Agent(Generic[DepsT]):
         Raises:
             RuntimeError: Called where a loop is already running; use ``await agent.run(…)``.
         """
+        if _inside_loop():
+            raise RuntimeError("run_sync in a running event loop: use await agent.run(…)")
         return _runner().run(self.run(prompt, **options))
 
     def _start(self, prompt: str | None, options: RunOptions[DepsT], *, streaming: bool) -> Run:
@@ -187,6 +191,21 @@ def _prompt(
     if not history:
         raise ValueError("a run needs a prompt, parts or a history")
     return None
+
+
+def _inside_loop() -> bool:
+    """Whether this thread is running an event loop, asyncio's or another's."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        pass
+    else:
+        return True
+    try:
+        sniffio.current_async_library()
+    except sniffio.AsyncLibraryNotFoundError:
+        return False
+    return True
 
 
 _threads = threading.local()
