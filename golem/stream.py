@@ -67,6 +67,7 @@ class RunStream(Generic[OutputT]):
         """Stop the run where it is and close what it holds; as leaving the ``async with``."""
         with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
             await self._events.aclose()
+            await self._run.left()
 
     def __aiter__(self) -> Self:
         return self

@@ -28,12 +28,22 @@ class Batch:
         self._answered: set[int] = set()
 
     @property
+    def complete(self) -> bool:
+        """Whether nothing more is to be recorded."""
+        return self.decided or self._recorded == len(self.calls)
+
+    @property
     def decided(self) -> bool:
         """Whether nothing further of this batch may start."""
         return self.failure is not None or self.stopped_by is not None
 
     def record(self, call: ToolCall, outcome: Outcome) -> ToolMessage | None:
-        """Take the outcome of the next call; its result, unless the outcome decides the batch."""
+        """Take the outcome of the next call; its result, unless the outcome decides the batch.
+
+        Raises TypeError for any other call: outcomes out of order would pair with wrong calls.
+        """
+        if self.complete or call is not self.calls[self._recorded]:
+            raise TypeError(f"call {call.id!r} is not the one whose outcome is due")
         position, self._recorded = self._recorded, self._recorded + 1
         if isinstance(outcome, Canceled):
             self.stopped_by = call, outcome

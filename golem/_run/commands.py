@@ -30,6 +30,15 @@ class RunTools(Struct, frozen=True):
 Command = CallModel | RunTools
 
 
+def describe(error: BaseException) -> str:
+    """An error in words, also where it brought none or cannot say."""
+    try:
+        said = str(error)
+    except Exception:  # noqa: BLE001 - a foreign error whose text is broken too
+        said = ""
+    return said or type(error).__name__
+
+
 class Returned(Struct, frozen=True):
     """The tool returned."""
 
@@ -81,7 +90,7 @@ class Crashed(Struct, frozen=True):
 
     def describe(self) -> str:
         """What went wrong, in words."""
-        return str(self.error) or type(self.error).__name__
+        return describe(self.error)
 
 
 Outcome = Returned | Failed | Rejected | Canceled | Crashed

@@ -17,14 +17,22 @@ from typing import Any, Final, TypeVar, cast
 import anyio
 
 from golem import events as ev
-from golem._run.commands import CallModel, Outcome, Rejected, Returned, RunTools
+from golem._run.commands import (
+    CallModel,
+    Crashed,
+    Outcome,
+    Rejected,
+    Returned,
+    RunTools,
+    describe,
+)
 from golem._run.machine import Machine, RunFailure
-from golem._run.plan import Plan
+from golem._run.plan import Observer, Plan
 from golem._run.prepare import donated_conversation, prepare_history, start_machine
 from golem.context import RunContext
 from golem.errors import ProtocolError, RunError
 from golem.ids import new_id
-from golem.messages import Message, ToolCall, ToolMessage
+from golem.messages import AssistantMessage, Message, ToolCall, ToolMessage
 from golem.model import Delta, Request, Response, TextDelta, ThinkingDelta
 from golem.result import Partial, Result
 from golem.usage import Usage
@@ -43,15 +51,14 @@ class Run:
 
     def __init__(self, plan: Plan, *, streaming: bool) -> None:
         self.run_id = plan.run_id or new_id()
-        # Until the history is prepared, what was supplied names the conversation.
-        self.conversation_id = (
-            plan.conversation_id or donated_conversation(plan.history) or new_id()
-        )
-        self.outcome: ev.Terminal | None = None
         self._plan = plan
+        self._new_conversation = new_id()
+        # Until the history is prepared, what was supplied names the conversation.
+        self.conversation_id = self._conversation(plan.history)
+        self.outcome: ev.Terminal | None = None
         self._streaming = streaming
         self._machine: Machine | None = None
-        self._response: Response | None = None
+        self._reply: tuple[Response, AssistantMessage] | None = None
         self._seq = 0
 
     @property
@@ -88,7 +95,11 @@ class Run:
             with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
                 await self._settle(self._stopped("the run was cancelled"))
             raise
-        await self._settle(terminal)
+        try:
+            await self._settle(terminal)
+        except BaseException as cancellation:
+            _attach(cancellation, self.partial)
+            raise
         yield terminal
         if error is not None:
             raise error from error.__cause__
@@ -111,8 +122,7 @@ class Run:
     async def _start(self) -> tuple[Machine, ev.RunStarted]:
         plan = self._plan
         prepared = await prepare_history(plan)
-        donated = donated_conversation(prepared.messages)
-        self.conversation_id = plan.conversation_id or donated or new_id()
+        self.conversation_id = self._conversation(prepared.messages)
         context = self._context(prepared.messages)
         self._machine = machine = await start_machine(plan, prepared, context)
         started = self._event(
@@ -139,33 +149,38 @@ class Run:
                     async for event in deltas:
                         yield event
             else:
-                self._response = await plan.model.generate(request)
+                self._take(machine, await plan.model.generate(request))
         except Exception as error:  # noqa: BLE001 - any error of a model ends its turn alike
             failure = error
         if failure is not None:
             yield self._event(ev.ModelFinished, turn, attempt, error=describe(failure))
             raise RunFailure("model", describe(failure)) from failure
-        response, self._response = self._response, None
-        assert response is not None  # noqa: S101 - both ways above set it or raise
-        message = machine.model_replied(response)
+        reply, self._reply = self._reply, None
+        assert reply is not None  # noqa: S101 - both ways above set it or raise
+        response, message = reply
         yield self._event(ev.ModelFinished, turn, attempt, response.usage, response.finish_reason)
         yield self._event(ev.MessageAdded, message)
 
     async def _stream_model(
         self, machine: Machine, request: Request
     ) -> AsyncGenerator[ev.Event, None]:
-        """The deltas of one request as events; leaves the response that ends them."""
+        """The deltas of one request as events; takes the response that ends them."""
         async with aclosing(_closable(self._plan.model.stream(request))) as answer:
             async for item in answer:
-                if self._response is not None:
+                if self._reply is not None:
                     raise ProtocolError("the model went on after its response")
                 if isinstance(item, Response):
-                    self._response = item
+                    self._take(machine, item)
                     continue
                 machine.fragment(item)
                 yield self._delta(item)
-        if self._response is None:
+        if self._reply is None:
             raise ProtocolError("the model ended its stream without a response")
+
+    def _take(self, machine: Machine, answer: object) -> None:
+        """The model's turn is complete from here on, whatever becomes of its connection."""
+        response = _checked(answer)
+        self._reply = response, machine.model_replied(response)
 
     async def _run_tools(
         self, machine: Machine, command: RunTools
@@ -188,7 +203,7 @@ class Run:
     async def _run_tool(self, machine: Machine, call: ToolCall) -> Outcome:
         toolbox = self._plan.toolbox
         ready = toolbox.prepare(call)
-        if isinstance(ready, Rejected):
+        if isinstance(ready, (Rejected, Crashed)):
             return ready
         context = self._context(machine.messages, machine, call)
         machine.tool_started()
@@ -228,16 +243,36 @@ class Run:
         )
 
     async def _observe(self, event: ev.Event) -> None:
-        """Show the event to everyone who watches; what they raise is theirs."""
-        for observer in self._plan.observers:
-            try:
-                done = observer(event)
-                if inspect.isawaitable(done):
-                    await done
-            except Exception:  # noqa: BLE001 - an observer must never fail the run
-                _log.exception("an observer of run %s failed at event %d", self.run_id, event.seq)
+        """Show the event to everyone who watches; what they raise is theirs.
+
+        Where one is cancelled, the others still get the event: none of them misses one.
+        """
+        observers = iter(self._plan.observers)
+        try:
+            for observer in observers:
+                await self._show(observer, event)
+        except GeneratorExit:  # thrown away with its event loop: nothing can be awaited any more
+            raise
+        except BaseException:
+            for observer in observers:
+                with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
+                    await self._show(observer, event)
+            raise
+
+    async def _show(self, observer: Observer, event: ev.Event) -> None:
+        try:
+            done = observer(event)
+            if inspect.isawaitable(done):
+                await done
+        except Exception:  # noqa: BLE001 - an observer must never fail the run
+            _log.exception("an observer of run %s failed at event %d", self.run_id, event.seq)
 
     # Endings
+
+    async def left(self) -> None:
+        """Settle a run whose events were closed; one that had not begun never saw that."""
+        if self.outcome is None:
+            await self._settle(self._stopped("the consumer left the stream"))
 
     async def _settle(self, terminal: ev.Terminal) -> None:
         self.outcome = terminal
@@ -262,6 +297,11 @@ class Run:
         if failure.stage == "canceled":
             return self._stopped(failure.reason), error
         return self._event(ev.RunFailed, failure.stage, failure.reason, error.partial), error
+
+    def _conversation(self, messages: Sequence[Message]) -> str:
+        """The given id, else that of the most recent identified message, else a new one."""
+        given = self._plan.conversation_id or donated_conversation(messages)
+        return given or self._new_conversation
 
     def _context(
         self,
@@ -310,21 +350,41 @@ def partial_from(error: BaseException) -> Partial | None:
 _EVIDENCE: Final = "_golem_partial"
 
 
-def describe(error: BaseException) -> str:
-    """An error in words, also where it brought none."""
-    return str(error) or type(error).__name__
-
-
 def _attach(error: BaseException, partial: Partial | None) -> None:
     error.__dict__[_EVIDENCE] = partial
+    if isinstance(error, BaseExceptionGroup):
+        # A scope that takes its own cancellation out of a group makes a new group of the rest.
+        for member in cast("BaseExceptionGroup[BaseException]", error).exceptions:
+            _attach(member, partial)
+
+
+def _checked(answer: object) -> Response:
+    """A model's answer, if it is one that every later run can send again."""
+    message: object = answer.message if isinstance(answer, Response) else None
+    if not isinstance(answer, Response) or not isinstance(message, AssistantMessage):
+        raise ProtocolError("the model's answer is no Response with an AssistantMessage")
+    for part in message.parts:
+        try:
+            part.validate()
+        except ValueError as error:
+            raise ProtocolError(f"the model's answer: {error}") from error
+    return answer
 
 
 async def _closable(items: AsyncIterator[T]) -> AsyncGenerator[T, None]:
-    """Any async iterator as one that is closed with this, where it can be."""
+    """Any async iterator as one that is closed with this, where it can be.
+
+    What goes wrong in closing is logged: it must neither take the place of a cancellation nor
+    fail a turn that is complete.
+    """
     try:
         async for item in items:
             yield item
     finally:
         close = getattr(items, "aclose", None)
         if close is not None:
-            await close()
+            with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
+                try:
+                    await close()
+                except Exception:  # noqa: BLE001 - whatever a foreign connection raises
+                    _log.exception("the stream of a model could not be closed")

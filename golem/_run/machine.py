@@ -14,7 +14,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from golem._run.batches import Batch
-from golem._run.commands import CallModel, Command, Outcome, RunTools
+from golem._run.commands import CallModel, Command, Outcome, RunTools, describe
 from golem.errors import Stage, ToolCanceled
 from golem.history.report import HistoryRepair
 from golem.messages import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage
@@ -22,6 +22,7 @@ from golem.model import Delta, FinishReason, Response, TextDelta, ThinkingDelta
 from golem.result import Partial, Result
 from golem.usage import Usage
 
+C = TypeVar("C", CallModel, RunTools)
 M = TypeVar("M", UserMessage, AssistantMessage, ToolMessage)
 
 
@@ -69,6 +70,7 @@ class Machine:
         self._to_run: tuple[ToolCall, ...] = ()
         self._batch: Batch | None = None
         self._rejections: Counter[tuple[str, bool]] = Counter()
+        self._heard = False
         self._text: list[str] = []
         self._thinking: list[str] = []
 
@@ -104,12 +106,13 @@ class Machine:
 
     def request_sent(self) -> None:
         """A request of the current `CallModel` goes out."""
+        self._at(CallModel)
         self.requests += 1
-        self._text.clear()
-        self._thinking.clear()
+        self._forget_fragments()
 
     def fragment(self, delta: Delta) -> None:
         """A piece of the answer has come; it is evidence should the stream die."""
+        self._heard = True
         if isinstance(delta, TextDelta):
             self._text.append(delta.text)
         elif isinstance(delta, ThinkingDelta):
@@ -117,15 +120,15 @@ class Machine:
 
     def model_replied(self, response: Response) -> AssistantMessage:
         """The model's turn is complete; the message as it joins the transcript."""
-        self._expect(CallModel)
+        self._at(CallModel)
         message = self._stamp(response.message)
+        self._command = None
         self._added.append(message)
         self._turn += 1
         self._completed_turns += 1
         self.usage += response.usage
         self.finish_reason = response.finish_reason
-        self._text.clear()
-        self._thinking.clear()
+        self._forget_fragments()
         self._to_run = message.tool_calls
         if not message.tool_calls:
             self._answer = message
@@ -135,21 +138,20 @@ class Machine:
 
     def tools_started(self) -> Batch:
         """The batch of the current `RunTools`, to be filled through this machine."""
-        command = self._command
-        if not isinstance(command, RunTools):
-            raise TypeError(f"no batch is due, the run is at {command!r}")
+        command = self._at(RunTools)
+        if self._batch is not None:
+            raise TypeError("the batch has been started")
         self._batch = Batch(command.calls, self._rejections)
         return self._batch
 
     def tool_started(self) -> None:
         """A tool is entered."""
+        self._running()
         self.tool_calls += 1
 
     def tool_finished(self, call: ToolCall, outcome: Outcome) -> ToolMessage | None:
         """The outcome of the next call of the batch; its result, if it is one."""
-        if self._batch is None:
-            raise TypeError("no batch is running")
-        return self._batch.record(call, outcome)
+        return self._running().record(call, outcome)
 
     def rejections(self, tool_name: str) -> int:
         """How often this run has had calls of that tool rejected."""
@@ -161,13 +163,14 @@ class Machine:
         A failed batch contributes none and ends the transcript at its asking turn; a stopped one
         has every call closed (contract §4.4). `next()` raises what ends the run.
         """
-        batch = self._batch
-        self._expect(RunTools)
-        if batch is None:
-            raise TypeError("no batch is running")
+        batch = self._running()
+        if not batch.complete:
+            raise TypeError("the batch is not over")
+        self._command = None
         if batch.failure is not None:
             call, error = batch.failure
-            self._end = RunFailure("tool", f"tool {call.name!r} (call {call.id!r}): {error}")
+            reason = f"tool {call.name!r} (call {call.id!r}): {describe(error)}"
+            self._end = RunFailure("tool", reason)
             self._end.__cause__ = error
             return []
         closings: list[ToolMessage] = []
@@ -207,7 +210,7 @@ class Machine:
     def partial(self) -> Partial | None:
         """The evidence so far; None when there is none beyond what the caller knows already."""
         text, thinking = "".join(self._text), "".join(self._thinking)
-        if not (text or thinking or self.usage or self._completed_turns or self.tool_calls):
+        if not (self._heard or self.usage or self._completed_turns or self.tool_calls):
             return None
         return Partial(
             messages=self.messages,
@@ -226,7 +229,19 @@ class Machine:
     def _stamp(self, message: M) -> M:
         return replace(message, run_id=self.run_id, conversation_id=self.conversation_id)
 
-    def _expect(self, kind: type[Command]) -> None:
+    def _forget_fragments(self) -> None:
+        self._heard = False
+        self._text.clear()
+        self._thinking.clear()
+
+    def _at(self, kind: type[C]) -> C:
+        """The command being carried out; it must be of that kind."""
         if not isinstance(self._command, kind):
             raise TypeError(f"unexpected reply: the run is at {self._command!r}")
-        self._command = None
+        return self._command
+
+    def _running(self) -> Batch:
+        self._at(RunTools)
+        if self._batch is None:
+            raise TypeError("no batch is running")
+        return self._batch

@@ -19,6 +19,7 @@ from collections.abc import AsyncIterable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from golem._run.commands import describe
 from golem._run.machine import Machine, RunFailure
 from golem._run.plan import HistoryProcessor, Plan
 from golem.context import RunContext
@@ -48,7 +49,7 @@ async def prepare_history(plan: Plan) -> Prepared:
         repaired, report = normalize_history(processed)
         _validate(repaired)
     except Exception as error:
-        raise RunFailure("history", str(error)) from error
+        raise RunFailure("history", describe(error)) from error
     kept = [message for message in repaired if type(message) is not SystemMessage]
     if plan.prompt is None and not kept:
         raise RunFailure("history", "there is nothing to send: no prompt, and no history is left")
@@ -58,8 +59,10 @@ async def prepare_history(plan: Plan) -> Prepared:
 def donated_conversation(messages: Sequence[Message]) -> str:
     """The conversation of the most recent identified message that is not a system message."""
     for message in reversed(messages):
-        if not isinstance(message, SystemMessage) and message.conversation_id:
-            return message.conversation_id
+        # Asked before validation too, when anything may stand in a history.
+        named: str = getattr(message, "conversation_id", "")
+        if named and not isinstance(message, SystemMessage):
+            return named
     return ""
 
 
@@ -71,7 +74,7 @@ async def start_machine(plan: Plan, prepared: Prepared, context: RunContext[Any]
     try:
         instructions = await _resolve(plan, context)
     except Exception as error:
-        raise RunFailure("history", f"instructions: {error}") from error
+        raise RunFailure("history", f"instructions: {describe(error)}") from error
     system = [SystemMessage(instructions)] if instructions else []
     return Machine(
         head=[*system, *prepared.messages],
@@ -115,5 +118,14 @@ async def _resolve(plan: Plan, context: RunContext[Any]) -> str:
         if isinstance(function, str):
             continue
         text = function(context)
-        dynamic.append(text if isinstance(text, str) else await text)
+        dynamic.append(_text_or_none(await text if inspect.isawaitable(text) else text))
     return clean_text("\n\n".join(filter(None, [*fixed, *dynamic])))
+
+
+def _text_or_none(text: object) -> str:
+    """What an instructions function gave: text, or None for nothing to add."""
+    if text is None:
+        return ""
+    if not isinstance(text, str):
+        raise TypeError(f"a function returned {type(text).__name__}, not str")
+    return text
