@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import json
 import random
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from golem.messages import (
     ToolMessage,
     UserMessage,
 )
-from golem.model import Request
+from golem.model import Request, Response
 from golem_adapters.openai.dialect import ChatDialect, dialect_named
 from golem_adapters.openai.failures import http_error
 from golem_adapters.openai.response import decode_response
@@ -76,23 +77,33 @@ def body_of(row: Row) -> bytes:
     return (response if isinstance(response, str) else json.dumps(response)).encode()
 
 
+def decode(row: Row) -> Response:
+    return decode_response(
+        body_of(row), request=Request(()), dialect=dialect_of(row), headers={}, secret=""
+    )
+
+
 @pytest.mark.parametrize("place", SOURCES)
 def test_every_plain_answer_decodes(place: Path) -> None:
     count = 0
     for row in rows(place):
         if row["status"] != 200 or row["stream"] or row["content_type"] == "text/plain":
             continue
-        response = decode_response(
-            body_of(row), request=Request(()), dialect=dialect_of(row), headers={}, secret=""
-        )
-        said = json.loads(body_of(row))["choices"][0]["message"]
+        said = json.loads(body_of(row))
+        if "error" in said:
+            with pytest.raises(APIError, match=re.escape(said["error"]["message"])):
+                decode(row)
+            continue
+        response = decode(row)
+        said, counted = said["choices"][0]["message"], said["usage"]
         calls = [call["function"] for call in said.get("tool_calls") or ()]
+        old = said.get("function_call") or {}
+        calls += [old] if old.get("name") else []
         assert [(call["name"], call.get("arguments", "").strip() or "{}") for call in calls] == [
             (call.name, call.args) for call in response.message.tool_calls
         ]
         if isinstance(said.get("content"), str):
             assert said["content"] + (said.get("refusal") or "") == response.message.content
-        counted = json.loads(body_of(row))["usage"]
         assert counted["prompt_tokens"] == response.usage.input_tokens
         assert counted["completion_tokens"] == response.usage.output_tokens
         assert response.finish_reason != "other" or row["host"].endswith("snowflakecomputing.com")
