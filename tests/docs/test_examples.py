@@ -10,7 +10,9 @@ import pytest
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 OFFLINE = {
+    "forking.py": "3 turns; bounded: 4",
     "history_repair.py": "dropped:     call_oslo",
+    "history_sanitization.py": "message 3: image dropped, host 0xa9fea9fe",
     "run_ids.py": "same conversation: True",
 }
 WITH_A_MODEL = {"conversation.py", "demo.py"}
