@@ -51,9 +51,9 @@ def http_error(
     if {said.code, said.kind} & _EXHAUSTED:
         retryable, wait = False, None
     return APIError(
-        _without(secret, said.message or phrase(status)),
+        blanked(secret, said.message or phrase(status)),
         status=status,
-        code=_without(secret, said.code or said.kind) or None,
+        code=blanked(secret, said.code or said.kind) or None,
         retryable=retryable,
         retry_after=wait,
         request_id=request_id(headers) or None,
@@ -69,9 +69,9 @@ def error_within(value: Any, headers: Mapping[str, str], *, secret: str) -> APIE
         words = f"{said.code} {said.kind}".lower()
         retryable = any(word in words for word in _PASSING)
     return APIError(
-        _without(secret, said.message or phrase(said.status)),
+        blanked(secret, said.message or phrase(said.status)),
         status=said.status,
-        code=_without(secret, said.code or said.kind) or None,
+        code=blanked(secret, said.code or said.kind) or None,
         retryable=retryable and not {said.code, said.kind} & _EXHAUSTED,
         request_id=request_id(headers) or None,
     )
@@ -120,7 +120,13 @@ def _status(value: object) -> int | None:
     return number if number is not None and 400 <= number < 600 else None
 
 
-def _without(secret: str, words: str) -> str:
+def excerpt(data: bytes, secret: str) -> str:
+    """The beginning of `data`, for an error's text."""
+    words = data[:80].decode("utf-8", "replace") + ("…" if len(data) > 80 else "")
+    return repr(blanked(secret, words))
+
+
+def blanked(secret: str, words: str) -> str:
     """`words` with the key blanked: servers (and debug proxies) quote what they were sent."""
     if len(secret) < _SHORTEST_SECRET:
         return words

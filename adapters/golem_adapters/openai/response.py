@@ -9,7 +9,7 @@ from golem.errors import ProtocolError, ProviderError
 from golem.model import Delta, Request, Response
 from golem_adapters._toolkit.calls import stored_tool_names
 from golem_adapters.openai.dialect import ChatDialect
-from golem_adapters.openai.failures import error_within, request_id
+from golem_adapters.openai.failures import error_within, excerpt, request_id
 from golem_adapters.openai.shapes import Chunk, read_chunk, read_json
 from golem_adapters.openai.turn import Turn
 
@@ -34,7 +34,7 @@ def decode_response(
     try:
         chunk = read_chunk(body)
     except ValueError as error:
-        raise ProtocolError(f"the answer is not JSON: {excerpt(body)}") from error
+        raise ProtocolError(f"the answer is not JSON: {excerpt(body, secret)}") from error
     turn = new_turn(request, dialect)
     given: list[Delta] = [] if deltas is None else deltas
     if chunk is not None:
@@ -44,7 +44,7 @@ def decode_response(
             failure.partial = turn.partial()
             raise failure
     if chunk is None or not chunk.choices:
-        raise ProtocolError(f"the answer has no choices: {excerpt(body)}")
+        raise ProtocolError(f"the answer has no choices: {excerpt(body, secret)}")
     return turn.finished(request_id(headers), given)
 
 
@@ -68,9 +68,3 @@ def failure_in(
     elif not value and chunk.usage is None and (chunk.object == "error" or chunk.message):
         value = read_json(data)  # the flat form
     return error_within(value, headers, secret=secret) if value else None
-
-
-def excerpt(data: bytes) -> str:
-    """The beginning of `data`, for an error's text."""
-    text = data[:80].decode("utf-8", "replace")
-    return repr(text + "…" if len(data) > 80 else text)

@@ -19,8 +19,8 @@ from golem.errors import ProtocolError, ProviderError, TransportError
 from golem.model import Delta, Request, Response
 from golem.wire.sse import MAX_EVENT, ServerSentEvent, SSEDecoder
 from golem_adapters.openai.dialect import ChatDialect
-from golem_adapters.openai.failures import error_within, request_id
-from golem_adapters.openai.response import decode_response, excerpt, failure_in, new_turn
+from golem_adapters.openai.failures import error_within, excerpt, request_id
+from golem_adapters.openai.response import decode_response, failure_in, new_turn
 from golem_adapters.openai.shapes import read_chunk, read_json
 
 _DONE: Final = b"[DONE]"
@@ -129,7 +129,7 @@ class ChatStream:
         idle = not data or (event.event not in _NAMED_CHUNKS and data[:1] != b"{")
         if idle or event.unfinished:
             return True  # a keep-alive under a name of its own; or the line the cut went through
-        failure = ProtocolError(f"a line of the stream is not JSON: {excerpt(data)}")
+        failure = ProtocolError(f"a line of the stream is not JSON: {excerpt(data, self._secret)}")
         failure.__cause__ = error
         return self._fail(failure)
 

@@ -1,0 +1,425 @@
+"""`OpenAI` over real loopback sockets: what the shell does with connections and their ends."""
+
+from __future__ import annotations
+
+import gc
+import json
+import pickle
+import socket
+import traceback
+from contextlib import aclosing
+from typing import Any
+from urllib.parse import urlsplit
+
+import anyio
+import httpx
+import pytest
+
+from golem.errors import APIError, ProtocolError, ProviderError, TransportError
+from golem.messages import UserMessage
+from golem.model import Delta, Model, Request, Response, TextDelta
+from golem.wire import http
+from golem_adapters import OpenAI
+from tests.adapters.driving import delta, events
+from tests.wire.server import Connection, answering, response, serving
+
+KEY = "sk-very-secret-0123456789"
+ASK = Request([UserMessage("hi")])
+ANSWER = json.dumps(
+    {
+        "id": "r1",
+        "model": "m-1",
+        "choices": [{"index": 0, "message": {"content": "Hello"}, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 3, "completion_tokens": 2},
+    }
+).encode()
+STREAM = events(delta(content="Hel"), delta(content="lo"), delta("stop"))
+
+
+def model_at(url: str, **options: Any) -> OpenAI:
+    return OpenAI("m", base_url=url, api_key=KEY, **options)
+
+
+async def read(model: OpenAI) -> tuple[list[Delta], Response]:
+    items = [item async for item in model.stream(ASK)]
+    *deltas, last = items
+    assert isinstance(last, Response)
+    assert not any(isinstance(item, Response) for item in deltas)
+    return [item for item in deltas if not isinstance(item, Response)], last
+
+
+async def failure(model: OpenAI, *, stream: bool = False) -> ProviderError:
+    with pytest.raises(ProviderError) as caught:
+        await (read(model) if stream else model.generate(ASK))
+    shown = "".join(traceback.format_exception(caught.value)) + repr(caught.value)
+    assert KEY not in shown
+    assert KEY.encode() not in pickle.dumps(caught.value)
+    return caught.value
+
+
+async def test_a_plain_answer_comes_back_whole() -> None:
+    async with serving(answering(response(ANSWER, headers="x-request-id: req-9\r\n"))) as server:
+        answer = await model_at(server.url).generate(ASK)
+    assert answer.message.content == "Hello"
+    assert (answer.usage.input_tokens, answer.usage.output_tokens) == (3, 2)
+    assert (
+        answer.details.response_id,
+        answer.details.request_id,
+        answer.details.model,
+    ) == ("r1", "req-9", "m-1")
+
+
+async def test_the_request_is_what_the_dialect_wrote_with_the_key_as_bearer() -> None:
+    async with serving(answering(response(ANSWER))) as server:
+        await model_at(server.url, temperature=0.5, organization="org").generate(ASK)
+        head, _, body = server.requests[0].partition(b"\r\n\r\n")
+    lines = head.lower().decode().split("\r\n")
+    assert lines[0] == "post /v1/chat/completions http/1.1"
+    assert f"authorization: bearer {KEY}" in lines
+    assert "openai-organization: org" in lines
+    assert json.loads(body) == {
+        "model": "m",
+        "temperature": 0.5,
+        "messages": [{"role": "user", "content": "hi"}],
+    }
+
+
+async def test_a_stream_gives_deltas_and_then_the_response() -> None:
+    async def script(connection: Connection) -> None:
+        await connection.request()
+        await connection.begin_stream()
+        for place in range(0, len(STREAM), 50):
+            await connection.chunk(STREAM[place : place + 50])
+        await connection.chunk(b"")
+
+    async with serving(script) as server:
+        deltas, answer = await read(model_at(server.url))
+    assert [TextDelta("Hel"), TextDelta("lo")] == deltas
+    assert answer.message.content == "Hello"
+    assert answer.details.request_id == "req-1"
+
+
+async def test_deltas_are_given_out_as_they_come() -> None:
+    go_on = anyio.Event()
+
+    async def script(connection: Connection) -> None:
+        await connection.request()
+        await connection.begin_stream()
+        await connection.chunk(events(delta(content="Hel"), done=False))
+        await go_on.wait()
+        await connection.chunk(events(delta(content="lo"), delta("stop")))
+        await connection.chunk(b"")
+
+    async with serving(script) as server, aclosing(model_at(server.url).stream(ASK)) as items:
+        assert TextDelta("Hel") == await anext(items)
+        go_on.set()
+        assert TextDelta("lo") == await anext(items)
+        assert isinstance(await anext(items), Response)
+
+
+async def test_a_connection_is_used_again_also_by_another_model_of_the_server() -> None:
+    stream = response(STREAM, kind="text/event-stream")
+    async with serving(answering(response(ANSWER), stream, stream, response(ANSWER))) as server:
+        await model_at(server.url).generate(ASK)
+        await read(model_at(server.url))
+        await read(model_at(server.url))
+        await model_at(server.url).generate(ASK)
+    assert server.connections == 1
+
+
+async def test_a_server_that_does_not_end_its_body_after_done_is_not_waited_for() -> None:
+    async def script(connection: Connection) -> None:
+        await connection.request()
+        await connection.begin_stream()
+        await connection.chunk(STREAM)
+        await connection.until_closed()
+
+    async with serving(script) as server:
+        with anyio.fail_after(5):
+            _, answer = await read(model_at(server.url))
+            await server.closed.wait()
+    assert answer.message.content == "Hello"
+
+
+@pytest.mark.parametrize("how", ["close", "chunks", "length"])
+async def test_a_stream_cut_in_the_middle_keeps_what_had_come(how: str) -> None:
+    part = events(delta(content="Hel"), done=False) + b'data: {"choices":[{"delta":{"content":"lo'
+
+    async def script(connection: Connection) -> None:
+        await connection.request()
+        if how == "chunks":
+            await connection.begin_stream()
+            await connection.chunk(part)
+        elif how == "length":
+            await connection.send(b"HTTP/1.1 200 OK\r\ncontent-length: 9999\r\n\r\n" + part)
+        else:
+            await connection.send(b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n" + part)
+
+    async with serving(script) as server:
+        error = await failure(model_at(server.url), stream=True)
+    assert isinstance(error, TransportError)
+    assert error.retryable
+    assert error.partial is not None
+    assert error.partial.content == "Hel"
+
+
+async def test_a_connection_lost_after_the_finish_reason_loses_nothing() -> None:
+    async def script(connection: Connection) -> None:
+        await connection.request()
+        await connection.begin_stream()
+        await connection.chunk(events(delta(content="Hello"), delta("stop"), done=False))
+
+    async with serving(script) as server:
+        _, answer = await read(model_at(server.url))
+    assert (answer.message.content, answer.finish_reason) == ("Hello", "stop")
+
+
+async def test_a_plain_answer_cut_in_the_middle_is_a_transport_error() -> None:
+    cut = response(ANSWER)[:-20]
+
+    async def script(connection: Connection) -> None:
+        await connection.request()
+        await connection.send(cut)
+
+    async with serving(script) as server:
+        error = await failure(model_at(server.url))
+    assert isinstance(error, TransportError)
+    assert str(error) == "127.0.0.1 broke off its answer"
+    assert isinstance(error.__cause__, httpx.RemoteProtocolError)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_an_error_status_is_mapped_with_its_body(stream: bool) -> None:
+    body = b'{"error":{"message":"slow down","type":"requests","code":"rate_limit_exceeded"}}'
+    headers = "retry-after: 7\r\nx-request-id: req-3\r\n"
+    refusal = response(body, status="429 Too Many Requests", headers=headers)
+    async with serving(answering(refusal)) as server:
+        error = await failure(model_at(server.url), stream=stream)
+    assert isinstance(error, APIError)
+    assert (error.status, error.code, error.message) == (429, "rate_limit_exceeded", "slow down")
+    assert (error.retryable, error.retry_after, error.request_id) == (True, 7.0, "req-3")
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (
+            b"<html><head><title>502 Bad Gateway</title></head><body>nginx</body></html>",
+            "502 Bad Gateway nginx",
+        ),
+        (b"", "Bad Gateway"),
+        (b"{", "{"),
+        (b"\xff\xfe", "��"),
+        (b"[]", "Bad Gateway"),
+        (b"null", "Bad Gateway"),
+    ],
+)
+async def test_an_error_body_may_be_anything(body: bytes, message: str) -> None:
+    async with serving(
+        answering(response(body, status="502 Bad Gateway", kind="text/html"))
+    ) as server:
+        error = await failure(model_at(server.url))
+    assert isinstance(error, APIError)
+    assert (502, message, True) == (error.status, error.message, error.retryable)
+
+
+async def test_an_error_body_without_end_is_read_to_its_bound(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(http, "MAX_ERROR_BODY", 1000)
+
+    async def script(connection: Connection) -> None:
+        await connection.request()
+        await connection.send(b"HTTP/1.1 500 no\r\n\r\n")
+        while True:
+            await connection.send(b"x" * 1000)
+
+    async with serving(script) as server:
+        error = await failure(model_at(server.url))
+    assert isinstance(error, APIError)
+    assert error.status == 500
+
+
+async def test_an_answer_without_end_is_refused_at_its_bound(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(http, "MAX_BODY", 1000)
+
+    async def script(connection: Connection) -> None:
+        await connection.request()
+        await connection.send(b"HTTP/1.1 200 OK\r\n\r\n")
+        while True:
+            await connection.send(b" " * 1000)
+
+    async with serving(script) as server:
+        error = await failure(model_at(server.url))
+    assert isinstance(error, ProtocolError)
+
+
+async def test_a_server_that_quotes_the_key_is_not_quoted() -> None:
+    body = json.dumps({"error": {"message": f"bad key {KEY}", "code": KEY}}).encode()
+    async with serving(answering(response(body, status="401 Unauthorized"))) as server:
+        error = await failure(model_at(server.url))
+    assert isinstance(error, APIError)
+    assert error.message == "bad key [key]"
+
+
+async def test_a_stream_that_quotes_the_key_is_not_quoted() -> None:
+    for body in (events({"error": {"message": KEY}}), f"data: {KEY}\n\n".encode()):
+        async with serving(answering(response(body, kind="text/event-stream"))) as server:
+            await failure(model_at(server.url), stream=True)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_redirect_is_not_followed_with_the_key(stream: bool) -> None:
+    async with serving(answering(response(ANSWER))) as elsewhere:
+        headers = f"location: http://user:pw@localhost:{elsewhere.port}/v1?token=t\r\n"
+        move = response(b"", status="307 Temporary Redirect", headers=headers)
+        async with serving(answering(move)) as server:
+            error = await failure(model_at(server.url), stream=stream)
+        assert not elsewhere.requests
+    assert "redirects to localhost; give its final address as base_url" in str(error)
+    assert not error.retryable
+
+
+async def test_a_server_that_is_not_there_is_a_retryable_transport_error() -> None:
+    async with serving(answering()) as server:
+        url = server.url
+    error = await failure(model_at(url))
+    assert isinstance(error, TransportError)
+    assert error.retryable
+    assert str(error) == "no connection to 127.0.0.1"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_silent_server_is_given_up(stream: bool) -> None:
+    async def script(connection: Connection) -> None:
+        await connection.request()
+        if stream:
+            await connection.begin_stream()
+            await connection.chunk(events(delta(content="Hel"), done=False))
+        await connection.until_closed()
+
+    async with serving(script) as server:
+        error = await failure(model_at(server.url, timeout=0.1), stream=stream)
+    assert isinstance(error, TransportError)
+    assert str(error) == "127.0.0.1 sent nothing for too long"
+    assert ("Hel" if stream else None) == (error.partial and error.partial.content)
+
+
+async def test_cancelling_mid_stream_closes_the_connection() -> None:
+    async with serving(endless) as server:
+        with anyio.move_on_after(0.2) as scope:
+            async with aclosing(model_at(server.url).stream(ASK)) as items:
+                async for _ in items:
+                    pass
+        assert scope.cancelled_caught
+        with anyio.fail_after(5):
+            await server.closed.wait()
+
+
+async def test_cancelling_a_plain_call_closes_the_connection() -> None:
+    async def script(connection: Connection) -> None:
+        await connection.request()
+        await connection.until_closed()
+
+    async with serving(script) as server:
+        with anyio.move_on_after(0.2) as scope:
+            await model_at(server.url).generate(ASK)
+        assert scope.cancelled_caught
+        with anyio.fail_after(5):
+            await server.closed.wait()
+
+
+async def test_leaving_a_stream_closes_the_connection_at_once() -> None:
+    async with serving(endless) as server:
+        async with aclosing(model_at(server.url).stream(ASK)) as items:
+            async for _ in items:
+                break
+        with anyio.fail_after(5):
+            await server.closed.wait()
+        gc.collect()  # nothing of the HTTP client's is left for the collector to complain of
+
+
+async def endless(connection: Connection) -> None:
+    """One delta, then silence until the client goes."""
+    await connection.request()
+    await connection.begin_stream()
+    await connection.chunk(events(delta(content="Hel"), done=False))
+    await connection.until_closed()
+
+
+async def fail_while_reading(model: OpenAI) -> None:
+    async with aclosing(model.stream(ASK)) as items:
+        async for _ in items:
+            raise KeyError("mine")
+
+
+async def test_an_exception_of_the_consumer_passes_and_closes_the_connection() -> None:
+    async with serving(endless) as server:
+        with pytest.raises(KeyError, match="mine"):
+            await fail_while_reading(model_at(server.url))
+        with anyio.fail_after(5):
+            await server.closed.wait()
+
+
+async def test_a_body_that_is_json_where_a_stream_was_asked_for_is_read_too() -> None:
+    async with serving(answering(response(ANSWER))) as server:
+        deltas, answer = await read(model_at(server.url))
+    assert [TextDelta("Hello")] == deltas
+    assert answer.message.content == "Hello"
+
+
+async def test_closing_the_model_closes_its_connections_and_a_later_call_opens_new_ones() -> None:
+    async def script(connection: Connection) -> None:
+        await connection.request()
+        await connection.send(response(ANSWER))
+        await connection.until_closed()
+
+    async with serving(script) as server:
+        model = model_at(server.url)
+        await model.generate(ASK)
+        await model.aclose()
+        with anyio.fail_after(5):
+            await server.closed.wait()
+        await model.generate(ASK)
+        await model.aclose()
+        await model.aclose()
+    assert server.connections == 2
+
+
+async def test_a_callers_own_client_is_used_and_left_open() -> None:
+    client = httpx.AsyncClient(headers={"x-mine": "1"}, timeout=3.0)
+    async with serving(answering(response(ANSWER), response(ANSWER))) as server, client:
+        model = model_at(server.url, http_client=client)
+        await model.generate(ASK)
+        await model.aclose()
+        assert not client.is_closed
+        await model.generate(ASK)
+    assert all(b"x-mine: 1" in request.lower() for request in server.requests)
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_one_model_serves_one_event_loop_after_another(backend: str) -> None:
+    model = model_at(f"http://127.0.0.1:{free_port()}/v1")
+
+    async def once() -> str:
+        port = urlsplit(model.base_url).port or 0
+        async with serving(answering(response(ANSWER), response(ANSWER)), port=port):
+            await model.generate(ASK)
+            return (await model.generate(ASK)).message.content
+
+    answers = [anyio.run(once, backend=backend) for _ in range(2)]
+    assert answers == ["Hello", "Hello"]
+    assert not http._pools, "a loop that ends closes its pools"
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    return port
+
+
+def test_the_model_is_a_model() -> None:
+    assert isinstance(OpenAI("m", base_url="http://h/v1"), Model)
