@@ -225,7 +225,11 @@ class ToolCall(_Contract, frozen=True, eq=False):
 
         White space around a JSON object is trimmed, blank text is empty, any other text is kept
         as it is; lone surrogates become U+FFFD.
+
+        Raises TypeError for arguments that are not text.
         """
+        if not isinstance(args, str):
+            raise TypeError(f"args is the model's own text, not {type(args).__name__}")
         return cls(id, name, args, signature)
 
     @property

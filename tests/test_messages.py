@@ -210,6 +210,13 @@ def test_arguments_are_replaced_by_text() -> None:
     assert (renamed.name, renamed.args) == ("m", "{}")
 
 
+@pytest.mark.parametrize("args", [{"a": 1}, None, b"{}", 5])
+def test_arguments_that_are_no_text_are_a_type_error(args: Any) -> None:
+    """Who has a dict has lost the model's own text; nothing is guessed."""
+    with pytest.raises(TypeError, match="text"):
+        ToolCall.of("c", "n", args)
+
+
 # What a run may send
 
 
