@@ -208,13 +208,24 @@ def _inside_loop() -> bool:
     return True
 
 
+class _Loop:
+    """The loop of one thread, closed when the thread ends and drops it."""
+
+    def __init__(self) -> None:
+        self.runner = asyncio.Runner()
+
+    def __del__(self) -> None:
+        self.runner.close()
+
+
 _threads = threading.local()
 
 
 def _runner() -> asyncio.Runner:
     """This thread's loop: clients that belong to a loop survive from run to run."""
-    runner: asyncio.Runner | None = getattr(_threads, "runner", None)
-    if runner is None:
-        runner = _threads.runner = asyncio.Runner()
-        atexit.register(runner.close)
-    return runner
+    loop: _Loop | None = getattr(_threads, "loop", None)
+    if loop is None:
+        loop = _threads.loop = _Loop()
+        if threading.current_thread() is threading.main_thread():
+            atexit.register(loop.runner.close)  # while everything that closing needs is there
+    return loop.runner
