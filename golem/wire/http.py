@@ -12,7 +12,6 @@ the pool is closed when its loop ends. A caller's own client is used as it is an
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import functools
 import math
@@ -22,11 +21,10 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from typing import Any, Final, NamedTuple, Protocol
 from urllib.parse import urlsplit
-from weakref import WeakKeyDictionary
 
 import anyio
 import httpx
-import sniffio
+from anyio.lowlevel import RunVar
 
 from golem.errors import APIError, ProtocolError, ProviderError, TransportError
 from golem.model import Delta, Request, Response
@@ -276,38 +274,22 @@ class _Pools:
         try:
             yield
         finally:
-            _forget(self)
+            # The guard knows its loop: without it nothing here keeps a dead loop alive.
+            self._guard = None
             for origin in list(self._clients):
                 await self.close(origin)
 
 
-_pools: Final[WeakKeyDictionary[object, _Pools]] = WeakKeyDictionary()
+_pools: Final[RunVar[_Pools]] = RunVar("golem.wire.http.pools")
 
 
 def _pools_of_loop() -> _Pools:
-    loop = _running_loop()
-    pools = _pools.get(loop)
+    """The pools of the running event loop."""
+    pools = _pools.get(None)
     if pools is None:
-        # Connections refer to their loop, so a loop that was closed without ending its
-        # generators would be kept alive by its own pools.
-        for dead in [key for key in _pools if getattr(key, "is_closed", bool)()]:
-            _pools.pop(dead, None)
-        pools = _pools[loop] = _Pools()
+        pools = _Pools()
+        _pools.set(pools)
     return pools
-
-
-def _forget(pools: _Pools) -> None:
-    for loop in [key for key, value in _pools.items() if value is pools]:
-        del _pools[loop]
-
-
-def _running_loop() -> object:
-    """The asyncio loop or the trio token: what identifies an event loop for its lifetime."""
-    if sniffio.current_async_library() == "trio":
-        import trio
-
-        return trio.lowlevel.current_trio_token()
-    return asyncio.get_running_loop()
 
 
 def _origin(url: str) -> str:

@@ -105,16 +105,18 @@ class SSEDecoder:
         if not self._begun:
             self._begun = True
             lines[0] = lines[0].removeprefix(_BOM)
-        before = len(self._data)
+        data = self._data
+        before = len(data)
         events = self._read(lines)
-        if self._data:
+        if data:
             # Count each line once: all of them are new after a dispatch, else those added now.
-            new = self._data if events else self._data[before:]
+            new = data if events else data[before:]
             self._data_size = (0 if events else self._data_size) + sum(map(len, new)) + len(new)
+            self._hold(unended)
         else:
             self._data_size = 0
-        if unended or self._data:
-            self._hold(unended)
+            if unended:
+                self._hold(unended)
         return events
 
     def close(self) -> list[ServerSentEvent]:

@@ -94,6 +94,7 @@ class Chunk(Struct):
 
 
 _strict = msgspec.json.Decoder(Chunk)
+_string = msgspec.json.Decoder(str)
 
 
 def read_chunk(data: bytes) -> Chunk | None:
@@ -125,7 +126,10 @@ def read_json(data: bytes) -> Any:
 
 def arguments_text(raw: Raw) -> str:
     """The argument text in `raw`: a string's text, an object as it stands, null as nothing."""
-    data = bytes(raw)
+    try:
+        return _string.decode(raw)
+    except msgspec.DecodeError:
+        data = bytes(raw)
     if data[:1] == b'"':
         return rawjson.text(data)
     return "" if data == b"null" else data.decode("utf-8", "replace")

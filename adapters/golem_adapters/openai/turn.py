@@ -119,16 +119,16 @@ class Turn:
         self._id = ""
         self._model = ""
         self.finish_reason = ""
-        self.begun = False
+        self._named = False
 
     # --- taking in
 
     def add(self, chunk: Chunk, deltas: list[Delta], *, whole: bool = False) -> None:
         """Take in a chunk, appending what it brings to `deltas`; `whole`: it is everything."""
-        if not self.begun and (chunk.id or chunk.model):
+        if not self._named and (chunk.id or chunk.model):
             self._id = self._id or chunk.id or ""
             self._model = self._model or chunk.model or ""
-            self.begun = bool(self._id and self._model)
+            self._named = bool(self._id and self._model)
         if chunk.usage:
             self._usage = chunk.usage
         elif chunk.x_groq is not None and chunk.x_groq.usage and not self._usage:
@@ -141,7 +141,7 @@ class Turn:
                 said = choice.message
             if said is not None:
                 self._add_said(said, deltas, whole)
-            if choice.finish_reason:
+            if choice.finish_reason and choice.finish_reason != "null":  # a server's null
                 self.finish_reason = choice.finish_reason
 
     @property
