@@ -74,7 +74,9 @@ def types(session: nox.Session) -> None:
     if not shutil.which("node"):
         install(session, "pyright[nodejs]")  # node itself, from the package index
     session.run(PYTHON, "-m", "mypy")
-    session.run(PYTHON, "-m", "pyright", env={"PYRIGHT_PYTHON_IGNORE_WARNINGS": "1"})
+    session.run(
+        PYTHON, "-m", "pyright", "--pythonpath", PYTHON, env={"PYRIGHT_PYTHON_IGNORE_WARNINGS": "1"}
+    )
 
 
 @nox.session

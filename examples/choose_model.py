@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 @contextmanager
-def choose_model(arguments: argparse.Namespace) -> Iterator[Choice]:
+def choose_model(arguments: argparse.Namespace) -> Generator[Choice, None, None]:
     """The chosen model, ready to be asked; a local server is stopped at the end.
 
     Exits with a message where there is none.

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import importlib
 from pathlib import Path
 
 import golem
@@ -131,5 +132,5 @@ def main() -> None:
 
 if __name__ == "__main__":
     with contextlib.suppress(ImportError):
-        import readline  # noqa: F401  (line editing at the prompt, where there is such a thing)
+        importlib.import_module("readline")  # line editing at the prompt, where there is one
     main()

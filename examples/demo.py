@@ -21,7 +21,7 @@ from golem.events import MessageAdded, ModelFinished, ModelStarted, TextDelta
 
 INSTRUCTIONS = "You are a helpful assistant. Answer in one short sentence."
 QUESTIONS = ("What is the capital of Japan?", "And of China?", "Repeat both cities.")
-LAST_QUESTION = "What was my first question?"
+LAST_QUESTION = "Name the capitals we talked about."
 STORE = Path("conversations/demo.json")
 
 COLOR = sys.stdout.isatty() and "NO_COLOR" not in os.environ
@@ -161,7 +161,7 @@ def main() -> None:
     try:
         with choose_model(arguments) as (model, description):
             note(f"talking to {description}")
-            agent = Agent(model, instructions=INSTRUCTIONS)
+            agent: Agent[None] = Agent(model, instructions=INSTRUCTIONS)
             asyncio.run(converse(agent, store))
     except KeyboardInterrupt:
         print(f"\nInterrupted. {store.path} keeps what was said; run this again to continue.")

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import asyncio
 
+import golem
+from golem import Agent, AssistantMessage, Message, ToolCall, ToolMessage, UserMessage
 from golem.testing import ScriptedModel
 
-import golem
-from golem import Agent, AssistantMessage, ToolCall, ToolMessage, UserMessage
-
-BROKEN = [
+BROKEN: list[Message] = [
     UserMessage("Compare the weather in Paris and Rome."),
     AssistantMessage(
         tool_calls=(
@@ -44,7 +43,8 @@ def explicit() -> None:
 async def silent() -> None:
     """A run repairs what it is given by itself, and says so in its result."""
     model = ScriptedModel(["Paris is sunny; I have no answer for Rome."])
-    result = await Agent(model).run("Go on.", history=BROKEN)
+    agent: Agent[None] = Agent(model)
+    result = await agent.run("Go on.", history=BROKEN)
     print("answer:     ", result.output)
     print("repaired:   ", bool(result.repair), *result.repair.synthesized)
     roles = [type(message).__name__.removesuffix("Message") for message in result.messages]

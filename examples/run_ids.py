@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 
-from golem.testing import ScriptedModel
-
 import golem
 from golem import Agent
+from golem.testing import ScriptedModel
 
 
 async def main() -> None:
     """Chain two runs, store and load the conversation, fork it."""
-    agent = Agent(ScriptedModel(["Hello!", "It went on.", "It went another way."]))
+    agent: Agent[None] = Agent(ScriptedModel(["Hello!", "It went on.", "It went another way."]))
 
     first = await agent.run("hi", run_id="trace-4711")
     print("first run:   ", first.run_id, "(given by the caller)")

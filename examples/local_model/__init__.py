@@ -16,7 +16,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -46,7 +46,7 @@ def missing() -> str:
 
 
 @contextmanager
-def local_model() -> Iterator[str]:
+def local_model() -> Generator[str, None, None]:
     """A running server; gives its `base_url` and stops it at the end.
 
     Raises `LocalModelError` when it is not installed or does not start.
@@ -60,7 +60,7 @@ def local_model() -> Iterator[str]:
 
 
 @contextmanager
-def _process(log: IO[bytes]) -> Iterator[subprocess.Popen[bytes]]:
+def _process(log: IO[bytes]) -> Generator[subprocess.Popen[bytes], None, None]:
     """The server's process: a session of its own, so that Ctrl-C reaches only the parent."""
     process = subprocess.Popen(
         [sys.executable, str(_SERVE)],

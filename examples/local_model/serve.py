@@ -29,6 +29,9 @@ def parameters() -> xllamacpp.CommonParams:
     params.model_alias = {"smollm2"}
     params.hostnames = ["127.0.0.1"]
     params.port = 0
+    # One thread is as fast for a model this small, and twice as fast on a busy machine, where
+    # several would wait for each other.
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
     params.n_parallel = 2  # two conversations at a time, each with half of the context
     params.n_ctx = 2 * 4096
     params.n_predict = 256  # an answer nobody waits for any more ends here

@@ -15,9 +15,9 @@ from types import CodeType
 from typing import Any
 
 import pytest
-from golem.testing import ScriptedModel
 
 import golem_adapters
+from golem.testing import ScriptedModel
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -48,6 +48,7 @@ class Program:
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self.process = process
         self.seen = ""
+        self._unread = ""
 
     def send(self, line: str) -> None:
         """Type a line."""
@@ -56,15 +57,16 @@ class Program:
         self.process.stdin.flush()
 
     def read_until(self, *marks: str) -> str:
-        """What it prints up to the last of `marks`, which come in this order."""
-        fresh = ""
+        """What it prints from here to the last of `marks`, which come in this order."""
+        found = ""
         for mark in marks:
-            start = len(fresh)
-            while mark not in fresh[start:]:
+            while mark not in self._unread:
                 piece = self._read()
                 assert piece, f"no {mark!r} in what it printed:\n{self.seen}"
-                fresh += piece
-        return fresh
+                self._unread += piece
+            before, _, self._unread = self._unread.partition(mark)
+            found += before + mark
+        return found
 
     def wait(self) -> int:
         """Wait for its end; the exit status."""

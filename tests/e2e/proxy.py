@@ -9,6 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 from urllib.parse import urlsplit
 
+HOLD_EVENTS = 2
 HOLD_SECONDS = 60.0
 """The longest an answer is held back, so that a failing test ends."""
 
@@ -16,14 +17,14 @@ HOLD_SECONDS = 60.0
 class Proxy:
     """Forwards to `target`, keeping every request body.
 
-    While `hold_after` is a number, a streamed answer stops after that many events with text, as
-    if the model thought on, until `release()`.
+    The streamed answer to request number `hold` (from 1) stops after two events with text, as if
+    the model thought on, until `release()`; `holding` is set while it does.
     """
 
     def __init__(self, target: str) -> None:
         self.target = urlsplit(target)
         self.bodies: list[dict[str, Any]] = []
-        self.hold_after: int | None = None
+        self.hold = 0
         self.holding = threading.Event()
         self._go_on = threading.Event()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
@@ -48,8 +49,7 @@ class Proxy:
         return f"http://127.0.0.1:{self._server.server_port}{self.target.path}"
 
     def release(self) -> None:
-        """Let every held answer go on, and hold none from now on."""
-        self.hold_after = None
+        """Let the held answer go on."""
         self._go_on.set()
 
     def wait_here(self) -> None:
@@ -77,9 +77,9 @@ def _handler(proxy: Proxy) -> type[BaseHTTPRequestHandler]:
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers.get("content-length", 0)))
             proxy.bodies.append(json.loads(body))
-            self._forward(body)
+            self._forward(body, held=len(proxy.bodies) == proxy.hold)
 
-        def _forward(self, body: bytes) -> None:
+        def _forward(self, body: bytes, *, held: bool = False) -> None:
             upstream = http.client.HTTPConnection(proxy.target.netloc, timeout=HOLD_SECONDS)
             try:
                 headers = {"content-type": self.headers.get("content-type", "")}
@@ -88,19 +88,19 @@ def _handler(proxy: Proxy) -> type[BaseHTTPRequestHandler]:
                 self.send_response(answer.status)
                 self.send_header("content-type", answer.getheader("content-type", ""))
                 self.end_headers()
-                self._copy(answer)
+                self._copy(answer, held)
             except (BrokenPipeError, ConnectionResetError):
                 pass  # the client is gone, which is what some tests are about
             finally:
                 upstream.close()
 
-        def _copy(self, answer: http.client.HTTPResponse) -> None:
+        def _copy(self, answer: http.client.HTTPResponse, held: bool) -> None:
             seen = 0
             for line in answer:
                 self.wfile.write(line)
                 self.wfile.flush()
-                seen += b'"content":"' in line.replace(b" ", b"")
-                if proxy.hold_after is not None and seen >= proxy.hold_after and line == b"\n":
+                seen += b'"content":"' in line
+                if held and seen == HOLD_EVENTS and line == b"\n":
                     proxy.wait_here()
 
         def log_message(self, format: str, *args: Any) -> None:

@@ -11,7 +11,7 @@ import golem
 from golem import AssistantMessage
 from local_model import MODEL
 
-from .programs import started
+from .programs import PATIENCE, started
 from .proxy import Proxy, texts
 
 pytestmark = pytest.mark.e2e
@@ -45,12 +45,12 @@ def test_answers_are_kept_saved_and_loaded(proxy: Proxy, tmp_path: Path) -> None
 
 def test_ctrl_c_stops_the_answer_and_keeps_what_was_said(proxy: Proxy, tmp_path: Path) -> None:
     saved = tmp_path / "chat.json"
+    proxy.hold = 1
     with started(CHAT, "--base-url", proxy.base_url, "--model", MODEL) as chat:
         chat.read_until("you: ")
-        proxy.hold_after = 3
         chat.send("What is the capital of Japan?")
-        said = chat.read_until("model: The")
-        assert proxy.holding.wait(30)
+        chat.read_until("model: The")
+        assert proxy.holding.wait(PATIENCE)
         chat.process.send_signal(signal.SIGINT)
         chat.read_until("[stopped", "you: ")
         proxy.release()
@@ -58,9 +58,8 @@ def test_ctrl_c_stops_the_answer_and_keeps_what_was_said(proxy: Proxy, tmp_path:
         chat.read_until("you: ")
         chat.send("Go on.")
         chat.read_until("model: ", "you: ")
-        chat.process.send_signal(signal.SIGINT)
+        chat.send("/quit")
         assert chat.wait() == 0
-    assert said
     stopped = golem.load_history(saved.read_bytes())[-1]
     assert isinstance(stopped, AssistantMessage)
     assert stopped.content.startswith("The")

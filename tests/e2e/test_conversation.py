@@ -140,7 +140,7 @@ async def test_a_damaged_history_is_accepted_after_repair(proxy: Proxy) -> None:
 
 async def test_leaving_a_stream_keeps_what_was_said_and_lets_the_model_go(proxy: Proxy) -> None:
     agent = Agent(model(proxy), instructions=SYSTEM)
-    proxy.hold_after = 2
+    proxy.hold = 1
     async with agent.stream(QUESTIONS[0]) as stream:
         async for event in stream:
             if event.kind == "text_delta":
