@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 
@@ -262,6 +263,33 @@ async def test_an_asynchronous_history_is_repaired_as_it_arrives() -> None:
         progress.append(len(arrived))
     assert shape(messages) == "[a] a U [b] b*"
     assert progress == [3, 3, 3, 5, 5]
+
+
+def held_by(repairer: Repairer) -> int:
+    """How many messages can be reached from the engine."""
+    found: dict[int, object] = {}
+    pending: list[object] = [vars(repairer)]
+    while pending:
+        thing = pending.pop()
+        if id(thing) not in found and not isinstance(thing, type):
+            found[id(thing)] = thing
+            pending += gc.get_referents(thing)
+    return sum(isinstance(thing, Message) for thing in found.values())
+
+
+def test_the_engine_remembers_the_window_from_the_oldest_open_call_and_no_more() -> None:
+    repairer = Repairer()
+    for index in range(100):
+        for message in (UserMessage(f"{index}"), ask(f"{index}"), result(f"{index}")):
+            repairer.feed(message)
+    settled = held_by(repairer)
+    assert settled <= 2  # the last batch, to which an id-less result could belong
+    repairer.feed(ask("open"))
+    for index in range(100):
+        repairer.feed(UserMessage(f"{index}"))
+    assert 101 <= held_by(repairer) <= 103
+    repairer.feed(result("open"))
+    assert held_by(repairer) <= settled
 
 
 # Linear: the work per message does not grow with the history
