@@ -213,6 +213,8 @@ def _load_line(line: bytes | str) -> list[Message]:
 
 
 def _load_tolerantly(data: bytes) -> Iterator[Message]:
+    if data.strip(rawjson.BLANKS) == b"null":  # how the Go library stores an empty history
+        return
     for index, item in enumerate(_split(data)):
         try:
             yield _strict_message.decode(item)
