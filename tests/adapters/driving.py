@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from golem.errors import ProviderError, TransportError
-from golem.messages import AssistantMessage, ToolCall
+from golem.messages import AssistantMessage
 from golem.model import Delta, Request, Response, TextDelta, ThinkingDelta, ToolCallDelta
 from golem_adapters.openai.dialect import ChatDialect, dialect_named
 from golem_adapters.openai.stream import ChatStream
@@ -106,9 +107,7 @@ def bytewise(data: bytes) -> Iterator[bytes]:
 
 def events(*chunks: Any, done: bool = True) -> bytes:
     """An event stream of JSON values."""
-    import json
-
-    lines = [f"data: {json.dumps(chunk)}\n\n" for chunk in chunks]
+    lines = [f"data: {json.dumps(chunk, separators=(',', ':'))}\n\n" for chunk in chunks]
     return "".join([*lines, "data: [DONE]\n\n" if done else ""]).encode()
 
 
@@ -116,8 +115,3 @@ def delta(finish: str | None = None, **members: Any) -> dict[str, Any]:
     """One chunk of a stream with one choice."""
     choice = {"index": 0, "delta": members, "finish_reason": finish}
     return {"id": "cc-1", "model": "m", "object": "chat.completion.chunk", "choices": [choice]}
-
-
-def call_of(message: AssistantMessage, index: int = 0) -> ToolCall:
-    """One call of a message."""
-    return message.tool_calls[index]
