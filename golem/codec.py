@@ -54,7 +54,7 @@ def load_history(data: Document) -> list[Message]:
 
     Raises HistoryError, naming the message and the member, for anything that is no history.
     """
-    if isinstance(data, (bytearray, memoryview)):
+    if type(data) is not bytes and isinstance(data, (bytearray, memoryview)):
         data = bytes(data)  # what the argument texts are views of must not change under them
     try:
         return _strict_history.decode(data)
@@ -64,7 +64,7 @@ def load_history(data: Document) -> list[Message]:
 
 def load_message(data: Document) -> Message:
     """One stored message: a JSON object. Reads and raises as `load_history` does."""
-    if isinstance(data, (bytearray, memoryview)):
+    if type(data) is not bytes and isinstance(data, (bytearray, memoryview)):
         data = bytes(data)
     try:
         return _strict_message.decode(data)
@@ -77,8 +77,10 @@ def iter_history(lines: Iterable[bytes | str]) -> Iterator[Message]:
 
     A line holds one message or an array of messages; blank lines are skipped. Memory is one
     line's. Raises HistoryError, naming the message and the line, when it reaches a bad one; the
-    messages before it have been given out.
+    messages before it have been given out. Raises TypeError for one text instead of lines.
     """
+    if isinstance(lines, (bytes, bytearray, str)):  # whose items are no lines
+        raise TypeError(f"lines are wanted, as an open file gives them, not {type(lines).__name__}")
     index = 0
     for number, line in enumerate(lines, 1):
         if not line.strip():

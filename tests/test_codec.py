@@ -540,6 +540,12 @@ def test_lines_are_read_one_at_a_time() -> None:
     assert [len(read) for _ in iter_history(source())] == [1, 2, 3, 4]
 
 
+@pytest.mark.parametrize("whole", [DOCUMENT, DOCUMENT.decode(), bytearray(DOCUMENT)])
+def test_one_text_instead_of_lines_is_a_type_error(whole: Any) -> None:
+    with pytest.raises(TypeError, match="lines"):
+        list(iter_history(whole))
+
+
 # Hostile documents
 
 
