@@ -5,6 +5,7 @@ For the tolerant paths only; the ordinary ones decode into structs.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeGuard
 
 from golem import rawjson
@@ -18,6 +19,16 @@ def is_object(value: object) -> TypeGuard[dict[str, Any]]:
 def is_array(value: object) -> TypeGuard[list[Any]]:
     """Whether `value` is a decoded JSON array."""
     return isinstance(value, list)
+
+
+def is_mapping(value: object) -> TypeGuard[Mapping[str, Any]]:
+    """Whether `value` is what a program passes for an object: a dict, or a read-only view."""
+    return isinstance(value, Mapping)
+
+
+def is_listing(value: object) -> TypeGuard[Sequence[Any]]:
+    """Whether `value` is what a program passes for an array."""
+    return isinstance(value, (list, tuple))
 
 
 def members(value: object) -> dict[str, Any]:

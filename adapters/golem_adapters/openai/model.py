@@ -126,7 +126,7 @@ class OpenAI(HTTPModel):
 class _Chat:
     """The `golem.wire.http.WireDialect` of Chat Completions: ties the pure parts together."""
 
-    __slots__ = ("_headers", "_key", "base_url", "dialect", "model", "settings")
+    __slots__ = ("_headers", "_key", "_url", "base_url", "dialect", "model", "settings")
 
     def __init__(
         self,
@@ -143,6 +143,9 @@ class _Chat:
         self.settings = settings
         self._key = key
         self._headers = headers
+        parts = urlsplit(base_url)  # a query (Azure's api-version) stays behind the path
+        path = parts.path.rstrip("/") + "/chat/completions"
+        self._url = urlunsplit((parts.scheme, parts.netloc, path, parts.query, ""))
 
     def encode(self, request: Request, *, stream: bool) -> HTTPCall:
         settings = merged(self.settings, request.settings)
@@ -151,7 +154,7 @@ class _Chat:
         )
         accept = "text/event-stream" if stream else "application/json"
         headers = {"content-type": "application/json", "accept": accept, **self._headers}
-        return HTTPCall(f"{self.base_url}/chat/completions", headers, body)
+        return HTTPCall(self._url, headers, body)
 
     def authorize(self, call: HTTPCall, now: float) -> Mapping[str, str]:
         if not self._key:

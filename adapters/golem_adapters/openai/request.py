@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from hashlib import blake2b
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import msgspec
 
@@ -21,6 +21,7 @@ from golem.errors import UnsupportedContentError
 from golem.messages import AssistantMessage, Part, SystemMessage, ToolCall, ToolMessage, UserMessage
 from golem.model import OutputSchema, Request, Settings, ToolChoice
 from golem_adapters._toolkit.calls import INTERRUPTED, CallIds, wire_args, wire_tool_name
+from golem_adapters._toolkit.lenient import is_listing, is_mapping
 from golem_adapters.openai.dialect import ChatDialect
 from golem_adapters.openai.reasoning import own_reasoning, own_signature, reasoning_details
 
@@ -74,8 +75,8 @@ def merged(own: Settings, of_request: Settings | None) -> Settings:
 
 def _plain(value: object) -> object:
     """What the JSON encoder cannot write by itself: a caller's read-only mapping."""
-    if isinstance(value, Mapping):
-        return dict(cast("Mapping[str, Any]", value))
+    if is_mapping(value):
+        return dict(value)
     raise TypeError(f"{type(value).__name__} in a request body")
 
 
@@ -93,13 +94,9 @@ def _json(body: Wire) -> bytes:
 def _clean(value: Any) -> Any:
     if isinstance(value, str):
         return rawjson.clean_text(value)
-    if isinstance(value, Mapping):
-        pairs: Mapping[Any, Any] = value
-        return {_clean(name): _clean(member) for name, member in pairs.items()}
-    if isinstance(value, (list, tuple)):
-        elements: Sequence[Any] = value
-        return [_clean(item) for item in elements]
-    return value
+    if is_mapping(value):
+        return {_clean(name): _clean(member) for name, member in value.items()}
+    return [_clean(item) for item in value] if is_listing(value) else value
 
 
 # --- everything but the messages

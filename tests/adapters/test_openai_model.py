@@ -1,0 +1,144 @@
+"""Making an `OpenAI`: keys, addresses, settings, and what it shows of itself."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import golem_adapters
+from golem.messages import UserMessage
+from golem.model import Request, Settings
+from golem_adapters import OpenAI
+from golem_adapters.openai.dialect import DIALECTS, OPENAI
+
+KEY = "sk-secret-0123456789"
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for dialect in DIALECTS.values():
+        for name in (*dialect.key_variables, dialect.base_url_variable):
+            if name:
+                monkeypatch.delenv(name, raising=False)
+
+
+def key_of(model: OpenAI) -> str:
+    call = model._chat.encode(Request([UserMessage("hi")]), stream=False)
+    return model._chat.authorize(call, 0.0).get("authorization", "")
+
+
+def test_a_key_is_taken_from_the_argument_then_from_the_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", f" {KEY}\n")
+    assert key_of(OpenAI("m")) == f"Bearer {KEY}"
+    assert key_of(OpenAI("m", api_key="mine")) == "Bearer mine"
+    assert key_of(OpenAI("m", api_key="")) == ""
+
+
+def test_each_dialect_has_its_own_variable_and_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GROQ_API_KEY", KEY)
+    model = OpenAI("m", dialect="groq")
+    assert key_of(model) == f"Bearer {KEY}"
+    assert model.base_url == "https://api.groq.com/openai/v1"
+
+
+def test_a_missing_key_is_an_error_at_once_unless_an_address_is_given(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with pytest.raises(ValueError, match="OPENAI_API_KEY"):
+        OpenAI("m")
+    assert key_of(OpenAI("m", base_url="http://localhost:1/v1")) == ""
+    assert key_of(OpenAI("m", dialect="ollama")) == ""
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://localhost:2/v1")
+    assert OpenAI("m").base_url == "http://localhost:2/v1"
+    assert OpenAI("m", base_url="http://localhost:1/v1/").base_url == "http://localhost:1/v1"
+
+
+@pytest.mark.parametrize("key", ["sk\nx", "sk-é", "a\x00b"])
+def test_a_key_that_no_header_can_carry_is_refused_unseen(key: str) -> None:
+    with pytest.raises(ValueError, match="api_key holds characters") as caught:
+        OpenAI("m", api_key=key)
+    assert key not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "url", ["localhost:1", "ftp://h/v1", "http://", "http://h:x/", "//h", "http://["]
+)
+def test_an_address_that_is_none_is_refused(url: str) -> None:
+    with pytest.raises(ValueError, match="base_url"):
+        OpenAI("m", base_url=url)
+
+
+def test_an_address_without_a_place_of_its_own_is_required() -> None:
+    with pytest.raises(ValueError, match="base_url"):
+        OpenAI("m", api_key=KEY, dialect="azure")
+
+
+def test_unknown_dialects_and_keywords_are_refused_by_name() -> None:
+    with pytest.raises(ValueError, match=r"unknown dialect 'nope'; known are .*groq"):
+        OpenAI("m", api_key=KEY, dialect="nope")
+    options: dict[str, Any] = {"temprature": 1}
+    with pytest.raises(TypeError, match="temprature"):
+        OpenAI("m", api_key=KEY, **options)
+    with pytest.raises(ValueError, match="timeout"):
+        OpenAI("m", api_key=KEY, timeout=0)
+
+
+def test_a_dialect_may_be_a_record_of_ones_own() -> None:
+    mine = replace(OPENAI, name="mine", max_tokens="max_tokens")
+    model = OpenAI("m", api_key=KEY, dialect=mine, max_tokens=3)
+    assert b'"max_tokens":3' in model._chat.encode(Request(()), stream=False).body
+
+
+def test_settings_are_keywords() -> None:
+    model = OpenAI("m", api_key=KEY, temperature=0.5, stop="END", extra_body={"a": 1})
+    assert model.settings == Settings(temperature=0.5, stop=("END",), extra_body={"a": 1})
+    assert model.model == "m"
+
+
+def test_a_model_shows_where_it_is_and_nothing_secret() -> None:
+    model = OpenAI("m", api_key=KEY, base_url="https://user:pw@h.example/v1?token=t#f")
+    assert repr(model) == "OpenAI('m', base_url='https://h.example/v1')"
+    assert KEY not in repr(model._chat) + str(model.settings)
+
+
+def test_the_query_of_an_address_stays_behind_the_path() -> None:
+    model = OpenAI("m", api_key=KEY, base_url="https://h/openai/v1/?api-version=1")
+    call = model._chat.encode(Request(()), stream=False)
+    assert call.url == "https://h/openai/v1/chat/completions?api-version=1"
+
+
+def test_a_model_cannot_be_changed() -> None:
+    model: Any = OpenAI("m", api_key=KEY)
+    with pytest.raises(AttributeError):
+        model.model = "other"
+    with pytest.raises(AttributeError):
+        model.anything = 1
+
+
+def test_azure_takes_its_key_in_a_header_of_its_own() -> None:
+    model = OpenAI(
+        "m", api_key=KEY, dialect="azure", base_url="https://r.openai.azure.com/openai/v1"
+    )
+    call = model._chat.encode(Request(()), stream=False)
+    assert model._chat.authorize(call, 0.0) == {"api-key": KEY}
+    assert call.url == "https://r.openai.azure.com/openai/v1/chat/completions"
+
+
+def test_the_package_exports_its_models_and_loads_them_late() -> None:
+    assert golem_adapters.__all__ == ["OpenAI"]
+    assert set(golem_adapters.__all__) <= set(dir(golem_adapters))
+    with pytest.raises(AttributeError, match="Nope"):
+        _ = golem_adapters.Nope
+    program = (
+        "import sys, golem, golem_adapters;"
+        "assert 'httpx' not in sys.modules, 'golem alone needs no HTTP';"
+        "from golem_adapters.openai import dialect, request, response, stream;"
+        "assert not {'httpx', 'anyio'} & set(sys.modules) - set(golem_loaded), 'pure files';"
+    ).replace("set(golem_loaded)", "({'anyio'} if 'golem.agent' in sys.modules else set())")
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -1,0 +1,482 @@
+"""What goes out: settings, tools, media, ids, and how the servers' dialects differ."""
+
+from __future__ import annotations
+
+import json
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec import Raw
+
+from golem.errors import UnsupportedContentError
+from golem.messages import (
+    AssistantMessage,
+    Native,
+    Part,
+    SystemMessage,
+    Thinking,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
+from golem.model import OutputSchema, Settings, ToolChoice, ToolSpec
+from golem_adapters._toolkit.calls import INTERRUPTED, wire_tool_name
+from golem_adapters.openai.request import merged
+from tests.adapters.encoding import body_of, wire
+
+HI = [UserMessage("hi")]
+WEATHER = ToolSpec("get_weather", "Weather.", {"type": "object", "properties": {}})
+
+
+def turn(*ids: str, name: str = "f", **members: Any) -> AssistantMessage:
+    calls = tuple(ToolCall.of(stored, name, "{}") for stored in ids)
+    return AssistantMessage(tool_calls=calls, **members)
+
+
+def result(id: str, content: str = "r", **members: Any) -> ToolMessage:
+    return ToolMessage(content, tool_call_id=id, tool_name="f", **members)
+
+
+# --- settings, tools, output
+
+
+def test_settings_become_the_fields_of_the_wire() -> None:
+    settings = Settings(
+        max_tokens=5,
+        temperature=0.0,
+        top_p=0.5,
+        seed=1,
+        stop=("END",),
+        presence_penalty=0.1,
+        frequency_penalty=0.2,
+        reasoning_effort="low",
+    )
+    body = body_of(HI, settings=settings)
+    del body["messages"]
+    assert body == {
+        "model": "m",
+        "max_completion_tokens": 5,
+        "temperature": 0.0,
+        "top_p": 0.5,
+        "seed": 1,
+        "stop": ["END"],
+        "presence_penalty": 0.1,
+        "frequency_penalty": 0.2,
+        "reasoning_effort": "low",
+    }
+
+
+@pytest.mark.parametrize(
+    ("dialect", "expected"),
+    [
+        ("groq", {"max_tokens": 5, "seed": 1, "reasoning_effort": "low"}),
+        ("mistral", {"max_tokens": 5, "random_seed": 1, "reasoning_effort": "low"}),
+        ("openrouter", {"max_tokens": 5, "seed": 1, "reasoning": {"effort": "low"}}),
+    ],
+)
+def test_a_dialect_has_its_own_words(dialect: str, expected: dict[str, Any]) -> None:
+    settings = Settings(max_tokens=5, seed=1, reasoning_effort="low")
+    body = body_of(HI, settings=settings, dialect=dialect)
+    assert expected.items() <= body.items()
+
+
+def test_an_extra_body_goes_over_everything_and_messages_stay_last() -> None:
+    extra = MappingProxyType({"model": "other", "user": "u", "nested": MappingProxyType({"a": 1})})
+    body = body_of(HI, settings=Settings(extra_body=extra))
+    assert list(body) == ["model", "user", "nested", "messages"]
+    assert (body["model"], body["nested"]) == ("other", {"a": 1})
+
+
+def test_settings_of_a_request_go_over_the_models_own() -> None:
+    own = Settings(temperature=0.5, stop=("A",), extra_body={"a": 1, "b": 1})
+    over = Settings(temperature=0.0, max_tokens=7, extra_body={"b": 2})
+    assert merged(own, over) == Settings(
+        temperature=0.0, max_tokens=7, stop=("A",), extra_body={"a": 1, "b": 2}
+    )
+    assert merged(own, None) is own
+    assert merged(own, Settings()) is own
+
+
+def test_a_stream_asks_for_its_usage() -> None:
+    body = body_of(HI, stream=True)
+    assert body["stream"] is True
+    assert body["stream_options"] == {"include_usage": True}
+    assert "stream_options" not in body_of(HI, stream=True, dialect="mistral")
+
+
+def test_tools_are_functions_with_their_schema() -> None:
+    body = body_of(HI, tools=[WEATHER], settings=Settings(parallel_tool_calls=False))
+    assert body["tools"] == [
+        {
+            "type": "function",
+            "function": {
+                "name": "get_weather",
+                "description": "Weather.",
+                "parameters": {"type": "object", "properties": {}},
+            },
+        }
+    ]
+    assert body["parallel_tool_calls"] is False
+    assert "tool_choice" not in body
+
+
+@pytest.mark.parametrize(
+    ("choice", "dialect", "expected"),
+    [
+        (ToolChoice("auto"), "openai", "auto"),
+        (ToolChoice("none"), "openai", "none"),
+        (ToolChoice("required"), "openai", "required"),
+        (ToolChoice("required"), "mistral", "any"),
+        (ToolChoice("required"), "kimi", "auto"),
+        (
+            ToolChoice("tool", "a.b"),
+            "openai",
+            {"type": "function", "function": {"name": wire_tool_name("a.b")}},
+        ),
+    ],
+)
+def test_a_tool_choice_is_said_in_the_servers_words(
+    choice: ToolChoice, dialect: str, expected: Any
+) -> None:
+    assert (
+        expected == body_of(HI, tools=[WEATHER], tool_choice=choice, dialect=dialect)["tool_choice"]
+    )
+
+
+def test_nothing_about_tools_is_said_without_tools() -> None:
+    settings = Settings(parallel_tool_calls=True)
+    body = body_of(HI, tool_choice=ToolChoice("required"), settings=settings)
+    assert list(body) == ["model", "messages"]
+
+
+def test_a_server_that_does_not_obey_none_gets_no_tools() -> None:
+    body = body_of(HI, tools=[WEATHER], tool_choice=ToolChoice("none"), dialect="llama.cpp")
+    assert list(body) == ["model", "messages"]
+
+
+def test_an_output_schema_is_a_response_format() -> None:
+    schema = OutputSchema("My Answer", {"type": "object"}, description="d")
+    assert body_of(HI, output_schema=schema)["response_format"] == {
+        "type": "json_schema",
+        "json_schema": {
+            "name": wire_tool_name("My Answer"),
+            "description": "d",
+            "schema": {"type": "object"},
+            "strict": True,
+        },
+    }
+    assert body_of(HI, output_schema=schema, dialect="deepseek")["response_format"] == {
+        "type": "json_object"
+    }
+
+
+# --- turns
+
+
+def test_a_conversation_is_written_message_by_message() -> None:
+    history = [
+        SystemMessage("rules"),
+        UserMessage("q"),
+        AssistantMessage("Let me look.", tool_calls=(ToolCall.of("c1", "f", '{"b":1}'),)),
+        result("c1", "found"),
+        AssistantMessage("done"),
+        UserMessage(""),
+    ]
+    assert wire(history) == [
+        {"role": "system", "content": "rules"},
+        {"role": "user", "content": "q"},
+        {
+            "role": "assistant",
+            "content": "Let me look.",
+            "tool_calls": [
+                {"id": "c1", "type": "function", "function": {"name": "f", "arguments": '{"b":1}'}}
+            ],
+        },
+        {"role": "tool", "tool_call_id": "c1", "content": "found"},
+        {"role": "assistant", "content": "done"},
+        {"role": "user", "content": ""},
+    ]
+
+
+def test_what_says_nothing_is_left_out() -> None:
+    thought = Thinking("hm", provider="openai")
+    history = [
+        SystemMessage(""),
+        UserMessage("q"),
+        AssistantMessage(),
+        AssistantMessage(thinking=(thought,)),
+    ]
+    assert wire(history) == [{"role": "user", "content": "q"}]
+
+
+def test_identity_and_what_others_made_never_go_out() -> None:
+    native = Native("anthropic", (Raw(b'{"type":"secret"}'),))
+    message = AssistantMessage(
+        "a",
+        thinking=(Thinking("hm", signature="sig", provider="anthropic"),),
+        tool_calls=(ToolCall.of("c", "f", "{}", "sig"),),
+        native=native,
+        run_id="run",
+        conversation_id="conv",
+        seal="seal",
+    )
+    for dialect in ("openai", "openrouter", "deepseek", "mistral", "groq"):
+        sent = json.dumps(wire([UserMessage("q"), message, result("c")], dialect=dialect))
+        assert not [word for word in ("sig", "hm", "run", "conv", "seal", "secret") if word in sent]
+
+
+def test_several_leading_system_messages_are_one_where_the_server_wants_that() -> None:
+    history = [SystemMessage("a"), SystemMessage("b"), UserMessage("q")]
+    assert [m["content"] for m in wire(history)] == ["a", "b", "q"]
+    assert [m["content"] for m in wire(history, dialect="vllm")] == ["a\n\nb", "q"]
+
+
+def test_a_user_turn_after_a_result_follows_an_assistant_turn_where_the_server_wants_that() -> None:
+    history = [UserMessage("q"), turn("c"), result("c"), UserMessage("next")]
+    assert [m["role"] for m in wire(history, dialect="mistral")] == [
+        *("user", "assistant", "tool", "assistant", "user")
+    ]
+
+
+def test_a_failed_result_says_so_before_its_own_words() -> None:
+    history = [
+        turn("a", "b", "c"),
+        result("a", "no such city", failed=True),
+        result("b", "", failed=True),
+        result("c", "fine"),
+    ]
+    assert [m["content"] for m in wire(history)[1:]] == [
+        *("Error: no such city", "Error: the tool failed.", "fine")
+    ]
+
+
+# --- ids
+
+
+def ids_of(*history: Any, **options: Any) -> tuple[list[str], list[str]]:
+    sent = wire(history, **options)
+    asked = [call["id"] for m in sent for call in m.get("tool_calls", ())]
+    return asked, [m["tool_call_id"] for m in sent if m["role"] == "tool"]
+
+
+def test_ids_that_fit_stay() -> None:
+    assert ids_of(turn("a", "toolu_1"), result("toolu_1"), result("a")) == (
+        ["a", "toolu_1"],
+        ["toolu_1", "a"],
+    )
+
+
+def test_an_id_that_is_used_again_is_another_one_from_the_second_time_on() -> None:
+    asked, answered = ids_of(
+        turn("a"), result("a"), turn("a"), result("a"), turn("a", "a"), result("a"), result("a")
+    )
+    assert asked == answered
+    assert asked[0] == "a"
+    assert len(set(asked)) == 4
+
+
+def test_calls_without_id_pair_with_results_without_id_in_order() -> None:
+    history = [turn("", "x", ""), result("", "first"), result("x", "x"), result("", "second")]
+    sent = wire(history)
+    asked = [call["id"] for call in sent[0]["tool_calls"]]
+    told = {m["tool_call_id"]: m["content"] for m in sent[1:]}
+    assert [told[wire_id] for wire_id in asked] == ["first", "x", "second"]
+
+
+def test_a_call_without_id_and_result_is_answered_on_the_wire() -> None:
+    sent = wire([turn("", ""), result("", "first"), UserMessage("next")])
+    assert [m["content"] for m in sent[1:]] == ["first", INTERRUPTED, "next"]
+
+
+def test_a_mapped_id_does_not_take_one_that_an_earlier_call_has() -> None:
+    long = "x" * 50
+    (mapped,), _ = ids_of(turn(long), result(long))
+    asked, answered = ids_of(turn(mapped), result(mapped), turn(long), result(long))
+    assert asked == answered
+    assert len(set(asked)) == 2
+    later, _ = ids_of(turn(long), result(long), turn(mapped), result(mapped))
+    assert later[0] == mapped
+    assert len(set(later)) == 2
+
+
+@pytest.mark.parametrize("dialect", ["kimi", "mistral"])
+def test_each_server_gets_ids_of_its_own_kind(dialect: str) -> None:
+    (asked,), (answered,) = ids_of(turn("functions.f:0"), result("functions.f:0"), dialect=dialect)
+    assert asked == answered
+    assert asked == "functions.f:0" if dialect == "kimi" else len(asked) == 9
+
+
+def test_a_tool_name_is_the_same_in_the_tools_and_in_the_history() -> None:
+    spec = ToolSpec("my tool", "", {})
+    body = body_of([turn("c", name="my tool"), result("c")], tools=[spec])
+    name = body["tools"][0]["function"]["name"]
+    assert name == body["messages"][0]["tool_calls"][0]["function"]["name"]
+    assert name.startswith("my_tool_")
+    assert wire_tool_name("my_tool") == "my_tool"
+    assert wire_tool_name("x" * 65) != wire_tool_name("x" * 66)
+
+
+# --- media
+
+PNG = Part.image(b"\x01\x02", "image/png")
+PNG_WIRE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AQI="}}
+
+
+def test_media_of_a_user_stand_after_the_text() -> None:
+    parts = (
+        PNG,
+        Part.image_url("https://e/x.png"),
+        Part.audio(b"\x01", "audio/mpeg"),
+        Part.audio(b"\x01", "audio/x-wav; rate=1"),
+    )
+    assert wire([UserMessage("look", parts=parts)])[0]["content"] == [
+        {"type": "text", "text": "look"},
+        PNG_WIRE,
+        {"type": "image_url", "image_url": {"url": "https://e/x.png"}},
+        {"type": "input_audio", "input_audio": {"data": "AQ==", "format": "mp3"}},
+        {"type": "input_audio", "input_audio": {"data": "AQ==", "format": "wav"}},
+    ]
+    assert wire([UserMessage("", parts=(PNG,))])[0]["content"] == [PNG_WIRE]
+
+
+def test_a_document_is_a_file_with_a_name_that_never_changes() -> None:
+    part = Part.document(b"%PDF", "application/pdf")
+    (file,) = wire([UserMessage("", parts=(part,))])[0]["content"]
+    assert file["type"] == "file"
+    assert file["file"]["file_data"] == "data:application/pdf;base64,JVBERg=="
+    assert file["file"]["filename"].endswith(".pdf")
+    assert [file] == wire([UserMessage("", parts=(part,))])[0]["content"]
+
+
+def test_media_in_results_follow_the_whole_batch_as_a_user_message() -> None:
+    history = [
+        turn("a", "b"),
+        result("a", "", parts=(PNG,)),
+        result("b", "text"),
+        AssistantMessage("ok"),
+    ]
+    sent = wire(history)
+    assert [m["role"] for m in sent] == ["assistant", "tool", "tool", "user", "assistant"]
+    assert [m["content"] for m in sent[1:3]] == ["", "text"]
+    assert sent[3]["content"] == [
+        {"type": "text", "text": "Attached to the result of f (a):"},
+        PNG_WIRE,
+    ]
+
+
+def test_media_that_a_model_made_follow_its_turn() -> None:
+    sent = wire([UserMessage("draw"), AssistantMessage("here", parts=(PNG,)), UserMessage("nice")])
+    assert [m["role"] for m in sent] == ["user", "assistant", "user", "user"]
+    assert PNG_WIRE in sent[2]["content"]
+
+
+def test_a_spoken_answer_goes_back_as_its_transcript() -> None:
+    spoken = AssistantMessage("hello", parts=(Part.audio(b"\0", "audio/pcm"),))
+    assert wire([spoken]) == [{"role": "assistant", "content": "hello"}]
+
+
+@pytest.mark.parametrize(
+    ("part", "dialect"),
+    [
+        (Part.audio_url("https://e/x.mp3"), "openai"),
+        (Part.audio(b"x", "audio/ogg"), "openai"),
+        (Part.document_url("https://e/x.pdf"), "openai"),
+        (Part.document(b"x", "application/pdf"), "groq"),
+        (Part.video(b"x", "video/mp4"), "openai"),
+        (Part("hologram", url="https://e/x"), "openai"),
+        (Part("image"), "openai"),
+    ],
+)
+def test_what_cannot_be_carried_is_refused_by_place(part: Part, dialect: str) -> None:
+    history = [UserMessage("a"), UserMessage("b", parts=(PNG, part))]
+    with pytest.raises(UnsupportedContentError, match=r"messages\[1\]\.parts\[1\]: "):
+        wire(history, dialect=dialect)
+
+
+@pytest.mark.parametrize(
+    "part", [Part.document_url("https://e/x.pdf"), Part.video_url("https://e/x.mp4")]
+)
+def test_a_server_that_takes_more_gets_more(part: Part) -> None:
+    assert part.url in json.dumps(wire([UserMessage("", parts=(part,))], dialect="openrouter"))
+
+
+# --- reasoning goes back to who made it
+
+
+def reasoned(provider: str, **members: Any) -> AssistantMessage:
+    return AssistantMessage("a", thinking=(Thinking("hm", provider=provider),), **members)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "name"),
+    [
+        ("deepseek", "reasoning_content"),
+        ("zai", "reasoning_content"),
+        ("moonshot", "reasoning_content"),
+        ("groq", "reasoning"),
+        ("openrouter", "reasoning"),
+    ],
+)
+def test_reasoning_of_a_turn_with_calls_goes_back(dialect: str, name: str) -> None:
+    call = ToolCall.of("c", "f", "{}")
+    sent = wire([reasoned(dialect, tool_calls=(call,)), result("c")], dialect=dialect)
+    assert sent[0][name] == "hm"
+    foreign = wire([reasoned("other", tool_calls=(call,)), result("c")], dialect=dialect)
+    assert not foreign[0].get(name)
+
+
+def test_deepseek_gets_the_member_on_every_turn_with_calls_and_on_no_other() -> None:
+    sent = wire([turn("c"), result("c"), reasoned("deepseek")], dialect="deepseek")
+    assert sent[0]["reasoning_content"] == ""
+    assert "reasoning_content" not in sent[2]
+
+
+def test_openai_takes_no_reasoning_back() -> None:
+    assert wire([reasoned("openai")]) == [{"role": "assistant", "content": "a"}]
+
+
+def test_mistral_gets_its_thinking_as_chunks() -> None:
+    assert wire([reasoned("mistral")], dialect="mistral")[0]["content"] == [
+        {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]},
+        {"type": "text", "text": "a"},
+    ]
+
+
+def test_google_gets_its_signatures_back_and_nobody_else_does() -> None:
+    message = AssistantMessage(
+        tool_calls=(ToolCall.of("c", "f", "{}", "sig"),),
+        thinking=(Thinking(signature="proof", provider="gemini-compat"),),
+    )
+    sent = wire([message, result("c")], dialect="gemini-compat")[0]
+    assert sent["extra_content"]["google"]["thought_signature"] == "proof"
+    assert sent["tool_calls"][0]["extra_content"]["google"]["thought_signature"] == "sig"
+    assert "extra_content" not in json.dumps(wire([message, result("c")]))
+
+
+DETAILS = (
+    Raw(b'{"index":0,"signature":"s","text":"hm","type":"reasoning.text"}'),
+    Raw(b'{"data":"AA","index":1,"type":"reasoning.encrypted"}'),
+)
+
+
+def test_reasoning_details_go_back_unmodified_while_the_thinking_is_theirs() -> None:
+    message = AssistantMessage(
+        "a",
+        thinking=(
+            Thinking("hm", signature="s", provider="openrouter"),
+            Thinking(redacted="AA", provider="openrouter"),
+        ),
+        native=Native("openrouter", DETAILS),
+    )
+    sent = wire([message], dialect="openrouter")[0]
+    assert sent["reasoning_details"] == [json.loads(bytes(item)) for item in DETAILS]
+    assert "reasoning" not in sent
+    edited = msgspec.structs.replace(message, thinking=(Thinking("else", provider="openrouter"),))
+    assert wire([edited], dialect="openrouter")[0] == {
+        "role": "assistant",
+        "content": "a",
+        "reasoning": "else",
+    }
+    assert "reasoning_details" not in wire([message])[0]
