@@ -7,7 +7,7 @@ import atexit
 import threading
 from collections.abc import Iterable, Sequence
 from importlib.metadata import entry_points
-from typing import Any, Final, Generic, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Final, Generic, TypedDict, TypeVar, Unpack
 
 import sniffio
 
@@ -20,7 +20,13 @@ from golem.rawjson import clean_text
 from golem.result import Result
 from golem.stream import RunStream
 
-DepsT = TypeVar("DepsT")
+if TYPE_CHECKING:
+    # The default spares `Agent(model)` an annotation; Python 3.11 itself knows none.
+    import typing_extensions
+
+    DepsT = typing_extensions.TypeVar("DepsT", default=None)
+else:
+    DepsT = TypeVar("DepsT")
 
 MODELS: Final = "golem.models"
 """The entry-point group in which adapters register: a prefix, and a callable of the name."""

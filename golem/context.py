@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from msgspec import Struct
 
 from golem.messages import Message
 from golem.usage import Usage
 
-DepsT = TypeVar("DepsT")
+if TYPE_CHECKING:
+    # The default makes a bare `RunContext` a complete annotation; Python 3.11 itself knows none.
+    import typing_extensions
+
+    DepsT = typing_extensions.TypeVar("DepsT", default=Any)
+else:
+    DepsT = TypeVar("DepsT")
 
 
 class RunContext(Struct, Generic[DepsT], frozen=True):

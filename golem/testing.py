@@ -6,7 +6,7 @@ fragments, fails where told to, and records every request.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from typing import Final
 
 import anyio.lowlevel
@@ -69,7 +69,7 @@ class ScriptedModel:
                     raise piece
         return self._response(item)
 
-    async def stream(self, request: Request) -> AsyncIterator[Delta | Response]:
+    async def stream(self, request: Request) -> AsyncGenerator[Delta | Response, None]:
         """The next answer of the script, in fragments and then whole."""
         item = self._take(request)
         await anyio.lowlevel.checkpoint()
