@@ -39,11 +39,11 @@ class Recorder:
 
 
 class SlowRecorder(Recorder):
-    """The same, awaiting before it remembers, as an observer that writes to a file does."""
+    """The same, awaiting each time, as an observer that writes to a file does."""
 
     async def __call__(self, event: Event) -> None:  # type: ignore[override]
-        await anyio.lowlevel.checkpoint()
         self.events.append(event)
+        await anyio.lowlevel.checkpoint()
 
 
 class Gives:

@@ -1,0 +1,599 @@
+"""External cancellation at every suspension of a run, and whatever else is no Exception.
+
+The sweep drives a run by hand and cancels at its first suspension, then, in a new run, at its
+second, until a run gets through. Whatever the run was waiting for then (a processor, an observer,
+a model, a tool, a worker thread, its own reader) the same has to hold.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import types
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import pytest
+import sniffio
+import trio
+
+from golem import (
+    Agent,
+    AssistantMessage,
+    Event,
+    Message,
+    Partial,
+    RunContext,
+    RunError,
+    RunStream,
+    ToolCanceled,
+    ToolMessage,
+    Usage,
+    UserMessage,
+    partial_from,
+    tool,
+)
+from golem.events import TERMINAL, RunFailed, RunFinished, RunStopped
+from golem.model import Delta, Request, Response
+from golem.model import TextDelta as Text
+from golem.testing import ScriptedModel
+from tests.run.support import (
+    Gives,
+    Recorder,
+    SlowRecorder,
+    announced,
+    asks,
+    boom,
+    echo,
+    resumes,
+    well_formed,
+)
+
+HISTORY: list[Message] = [UserMessage("old"), UserMessage("q"), AssistantMessage("a")]
+
+
+# The sweep
+
+
+class Suspensions:
+    """Drives a coroutine, counts where it suspends, and cancels at one of these places."""
+
+    def __init__(self, at: int, cancel: Callable[[], object]) -> None:
+        self.count = 0
+        self._at = at
+        self._cancel = cancel
+
+    @property
+    def reached(self) -> bool:
+        return self.count > self._at
+
+    @types.coroutine
+    def drive(self, coroutine: Coroutine[Any, Any, Any]) -> Generator[Any, Any, Any]:
+        resume: Callable[[Any], Any] = coroutine.send
+        value: Any = None
+        while True:
+            try:
+                trap = resume(value)
+            except StopIteration as done:
+                return done.value
+            if self.count == self._at:
+                self._cancel()
+            self.count += 1
+            try:
+                value, resume = (yield trap), coroutine.send
+            except BaseException as thrown:
+                value, resume = thrown, coroutine.throw
+
+
+class Logged:
+    """A model that notes what it has handed over, and takes a moment to close its stream."""
+
+    def __init__(self, script: list[Any]) -> None:
+        self.scripted = ScriptedModel(script, usage=Usage(2, 1))
+        self.turns = 0
+        self.said = ""
+
+    async def generate(self, request: Request) -> Response:
+        response = await self.scripted.generate(request)
+        self.turns += 1
+        return response
+
+    async def stream(self, request: Request) -> AsyncIterator[Delta | Response]:
+        async with aclosing(self.scripted.stream(request)) as items:
+            async for item in items:
+                if isinstance(item, Response):
+                    self.turns, self.said = self.turns + 1, ""
+                elif isinstance(item, Text):
+                    self.said += item.text
+                yield item
+        await anyio.lowlevel.checkpoint()
+
+
+@dataclass
+class World:
+    """Everything around one run: what it may use, who watches, what really happened."""
+
+    script: list[Any]
+    agents: SlowRecorder = field(default_factory=SlowRecorder)
+    runs: Recorder = field(default_factory=Recorder)
+    finished: list[str] = field(default_factory=list)
+    stream: RunStream[str] | None = None
+    result: Any = None
+    error: BaseException | None = None
+
+    def __post_init__(self) -> None:
+        @tool
+        async def slow(n: str) -> str:
+            await anyio.lowlevel.checkpoint()
+            await anyio.lowlevel.checkpoint()
+            self.finished.append(n)
+            return n
+
+        @tool
+        def threaded(n: str) -> str:
+            return n
+
+        @tool
+        async def stop(n: str) -> str:
+            raise ToolCanceled("enough")
+
+        async def process(history: list[Message]) -> AsyncIterator[Message]:
+            for message in history[1:]:
+                await anyio.lowlevel.checkpoint()
+                yield message
+
+        async def instruct(context: RunContext[Any]) -> str:
+            await anyio.lowlevel.checkpoint()
+            return "i"
+
+        self.model = Logged(self.script)
+        self.agent = Agent(
+            self.model,
+            instructions=instruct,
+            history_processor=process,
+            tools=[slow, threaded, stop, boom],
+            on_event=self.agents,
+        )
+
+    async def run(self) -> None:
+        self.result = await self.agent.run("p", history=HISTORY, on_event=self.runs)
+
+    async def read(self) -> None:
+        self.stream = self.agent.stream("p", history=HISTORY, on_event=self.runs)
+        async with self.stream as stream:
+            async for _ in stream:
+                await anyio.lowlevel.checkpoint()  # the reader's own
+        self.result = self.stream.result
+
+    async def go(self, streamed: bool) -> None:
+        try:
+            await (self.read() if streamed else self.run())
+        except BaseException as error:
+            self.error = error
+            raise
+
+    @property
+    def partial(self) -> Partial | None:
+        if self.stream is not None:
+            return self.stream.partial
+        assert self.error is not None
+        return partial_from(self.error)
+
+
+def slow(*names: str) -> list[tuple[str, str, str]]:
+    return [(f"{place}", name, f'{{"n":"{place}"}}') for place, name in enumerate(names)]
+
+
+SCRIPTS: dict[str, list[Any]] = {
+    "answer": ["a longer answer"],
+    "tools": [asks(*slow("slow", "threaded", "slow"), text="let me see"), "done"],
+    "stop": [asks(*slow("slow", "stop", "slow"))],
+    "failure": [asks(*slow("slow", "boom"))],
+}
+
+
+@pytest.mark.parametrize("native", [False, True], ids=["scope", "native"])
+@pytest.mark.parametrize("streamed", [False, True], ids=["run", "stream"])
+@pytest.mark.parametrize("script", SCRIPTS.values(), ids=SCRIPTS.keys())
+async def test_cancelling_at_any_suspension_keeps_what_had_happened(
+    script: list[Any], streamed: bool, native: bool
+) -> None:
+    if native and sniffio.current_async_library() != "asyncio":
+        return  # only asyncio's tasks can be cancelled from outside a scope
+    at = 0
+    while True:
+        world = World(script)
+        before = _tasks()
+        cancel = _cancelled_natively if native else _cancelled_by_scope
+        reached = await cancel(world, streamed, at)
+        if not reached:
+            break
+        assert before == _tasks(), "a task was left behind"
+        await _holds(world)
+        at += 1
+    assert at >= 10
+    well_formed(world.runs.events)
+
+
+async def _cancelled_by_scope(world: World, streamed: bool, at: int) -> bool:
+    with anyio.CancelScope() as scope:
+        steps = Suspensions(at, scope.cancel)
+        try:
+            await steps.drive(world.go(streamed))
+        except RunError:
+            assert not steps.reached
+    assert steps.reached == scope.cancelled_caught, "the cancellation was lost"
+    return steps.reached
+
+
+async def _cancelled_natively(world: World, streamed: bool, at: int) -> bool:
+    steps = Suspensions(at, lambda: task.cancel())
+
+    async def drive() -> None:
+        await steps.drive(world.go(streamed))
+
+    task = asyncio.create_task(drive())
+    try:
+        await task
+    except asyncio.CancelledError as error:
+        world.error = error  # as whoever awaits the task gets it
+    except RunError:
+        assert not steps.reached
+    assert task.cancelled() == steps.reached, "the cancellation was lost"
+    return steps.reached
+
+
+async def _holds(world: World) -> None:
+    """What has to be true of a cancelled run, wherever it was."""
+    assert isinstance(world.error, anyio.get_cancelled_exc_class())
+    assert not isinstance(world.error, RunError)
+    # Exactly one terminal event reached everyone who watches, and nobody saw a gap.
+    well_formed(world.runs.events)
+    assert world.runs.events == world.agents.events
+    terminal = world.runs.events[-1]
+    assert isinstance(terminal, TERMINAL)
+    if world.stream is not None:
+        assert terminal is world.stream.outcome
+    # Evidence that existed is in the partial.
+    partial = world.partial
+    if partial is None:
+        assert (world.model.turns, world.model.said, world.finished) == (0, "", [])
+        assert isinstance(terminal, RunStopped)
+        return
+    if isinstance(terminal, RunStopped | RunFailed):
+        assert partial == terminal.partial
+    else:
+        assert partial.messages == terminal.result.messages
+    turns = [m for m in partial.new_messages if isinstance(m, AssistantMessage)]
+    assert world.model.turns == len(turns)
+    assert Usage(2 * len(turns), len(turns)) == partial.usage
+    assert world.model.said == partial.text
+    assert len(world.model.scripted.requests) == partial.requests
+    results = [m for m in partial.new_messages if isinstance(m, ToolMessage)]
+    told = {m.content for m in [*results, *partial.batch_results]}
+    assert told.issuperset(world.finished)
+    added = announced(world.runs.events)
+    assert added == partial.new_messages[: len(added)]
+    # And it resumes with one more run.
+    answered = {result.tool_call_id for result in results}
+    asked = [call.id for turn in turns for call in turn.tool_calls]
+    await resumes(partial, synthesized=[call for call in asked if call not in answered])
+
+
+def _tasks() -> int:
+    if sniffio.current_async_library() == "asyncio":
+        return len(asyncio.all_tasks())
+    return trio.lowlevel.current_statistics().tasks_living
+
+
+# Where cancellation comes from, and where it goes
+
+
+async def test_a_deadline_ends_a_hanging_model_and_the_stream_keeps_the_evidence() -> None:
+    class Hangs:
+        async def generate(self, request: Request) -> Response:
+            raise NotImplementedError
+
+        async def stream(self, request: Request) -> AsyncIterator[Delta | Response]:
+            yield Text("so far")
+            await anyio.sleep_forever()
+
+    with anyio.CancelScope() as scope:
+        async with Agent(Hangs()).stream("p") as stream:
+            async for event in stream:
+                if event.kind == "text_delta":
+                    scope.cancel()
+    assert scope.cancelled_caught
+    assert stream.partial is not None
+    assert stream.partial.text == "so far"
+    assert isinstance(stream.outcome, RunStopped)
+
+
+async def test_a_cancelled_run_does_not_wait_for_a_tools_thread() -> None:
+    """The thread cannot be stopped; it is left to itself and its result goes nowhere."""
+
+    release = threading.Event()
+
+    @tool
+    def block() -> str:
+        release.wait(30)
+        return "too late"
+
+    recorder = Recorder()
+    agent = Agent(ScriptedModel([asks(("1", "block"))]), tools=[block], on_event=recorder)
+    try:
+        with anyio.move_on_after(0.01):
+            await agent.run("p")
+    finally:
+        release.set()
+    well_formed(recorder.events)
+    stopped = recorder.events[-1]
+    assert isinstance(stopped, RunStopped)
+    assert stopped.partial is not None
+    assert (stopped.partial.tool_calls, stopped.partial.batch_results) == (1, [])
+
+
+async def test_a_model_that_fails_in_its_cleanup_cannot_turn_a_cancellation_into_an_error(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Connection:
+        """Class-based, so that its aclose runs after the cancellation has struck."""
+
+        def __aiter__(self) -> Connection:
+            return self
+
+        async def __anext__(self) -> Any:
+            await anyio.sleep_forever()
+
+        async def aclose(self) -> None:
+            await anyio.lowlevel.checkpoint()
+            raise OSError("already closed")
+
+    class Model:
+        async def generate(self, request: Request) -> Response:
+            raise NotImplementedError
+
+        def stream(self, request: Request) -> AsyncIterator[Any]:
+            return Connection()
+
+    recorder = Recorder()
+    raised: list[BaseException] = []
+
+    async def read() -> None:
+        try:
+            async with Agent(Model()).stream("p", on_event=recorder) as stream:
+                async for _ in stream:
+                    pass
+        except BaseException as error:
+            raised.append(error)
+            raise
+
+    with anyio.move_on_after(0.01):
+        await read()
+    assert [isinstance(e, anyio.get_cancelled_exc_class()) for e in raised] == [True]
+    assert recorder.kinds[-1] == "run_stopped"
+    assert len(caplog.records) == 1
+
+
+async def test_cleanup_of_a_model_may_await_although_the_run_is_cancelled() -> None:
+    closed: list[str] = []
+
+    class Connection:
+        def __aiter__(self) -> Connection:
+            return self
+
+        async def __anext__(self) -> Any:
+            await anyio.sleep_forever()
+
+        async def aclose(self) -> None:
+            await anyio.lowlevel.checkpoint()
+            closed.append("closed")
+
+    class Model:
+        async def generate(self, request: Request) -> Response:
+            raise NotImplementedError
+
+        def stream(self, request: Request) -> AsyncIterator[Any]:
+            return Connection()
+
+    with anyio.move_on_after(0.01):
+        async for _ in Agent(Model()).stream("p"):
+            pass
+    assert closed == ["closed"]
+
+
+@pytest.mark.parametrize("place", ["terminal", "first"])
+async def test_observers_behind_one_that_hangs_get_the_event_all_the_same(place: str) -> None:
+    async def hang(event: Event) -> None:
+        if isinstance(event, TERMINAL) if place == "terminal" else event.seq == 0:
+            await anyio.sleep_forever()
+
+    recorder = Recorder()
+    with anyio.move_on_after(0.01) as scope:
+        await Agent(ScriptedModel(["x"]), on_event=hang).run("p", on_event=recorder)
+    assert scope.cancelled_caught
+    well_formed(recorder.events)
+
+
+async def test_a_cancelled_ending_still_has_its_result() -> None:
+    """Cancelled while the observers are told: the answer is there, for both forms."""
+
+    async def hang(event: Event) -> None:
+        if isinstance(event, TERMINAL):
+            await anyio.sleep_forever()
+
+    found: list[Partial | None] = []
+
+    async def run() -> None:
+        try:
+            await Agent(ScriptedModel(["x"])).run("p", on_event=hang)
+        except anyio.get_cancelled_exc_class() as error:
+            found.append(partial_from(error))
+            raise
+
+    stream = Agent(ScriptedModel(["x"])).stream("p", on_event=hang)
+    with anyio.move_on_after(0.01):
+        await run()
+    with anyio.move_on_after(0.01):
+        async with stream:
+            async for _ in stream:
+                pass
+    assert isinstance(stream.outcome, RunFinished)
+    assert stream.result is not None
+    for partial in (*found, stream.partial):
+        assert partial is not None
+        assert [message.content for message in partial.messages] == ["p", "x"]
+
+
+class Alarm(BaseException):
+    """Stands for KeyboardInterrupt and SystemExit, which would end the test's own loop."""
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("where", ["model", "tool", "thread", "observer", "processor"])
+async def test_what_is_no_exception_passes_untouched_with_its_evidence(
+    where: str, streamed: bool
+) -> None:
+    alarm = Alarm("now")
+
+    @tool
+    async def inline() -> str:
+        raise alarm
+
+    @tool
+    def threaded() -> str:
+        raise alarm
+
+    def observe(event: Event) -> None:
+        if where == "observer" and event.kind == "tool_started":
+            raise alarm
+
+    def process(history: list[Message]) -> list[Message]:
+        if where == "processor":
+            raise alarm
+        return history
+
+    name = {"tool": "inline", "thread": "threaded"}.get(where, "echo")
+    model: Any = Gives(alarm) if where == "model" else ScriptedModel([asks(("1", name)), "x"])
+    recorder = Recorder()
+    agent = Agent(
+        model, tools=[inline, threaded, echo], on_event=observe, history_processor=process
+    )
+    stream = agent.stream("p", on_event=recorder)
+    with pytest.raises(Alarm) as caught:
+        await (_read(stream) if streamed else agent.run("p", on_event=recorder))
+    assert alarm is caught.value
+    well_formed(recorder.events)
+    assert recorder.kinds[-1] == "run_stopped"
+    partial = partial_from(alarm)
+    assert partial == recorder.events[-1].partial  # type: ignore[union-attr]
+    assert (partial is None) == (where in ("model", "processor"))
+
+
+async def _read(stream: RunStream[Any]) -> None:
+    async with stream:
+        async for _ in stream:
+            pass
+
+
+async def test_a_group_with_a_cancellation_in_it_carries_the_evidence_in_every_member() -> None:
+    """A scope that takes its cancellation out of a group rebuilds the group from the rest."""
+    inner = ValueError("sibling")
+    group = BaseExceptionGroup("tool's own tasks", [inner, Alarm()])
+
+    @tool
+    async def fails() -> str:
+        raise group
+
+    with pytest.raises(BaseExceptionGroup) as caught:
+        await Agent(ScriptedModel([asks(("1", "fails"))]), tools=[fails]).run("p")
+    assert group is caught.value
+    rest = caught.value.split(Alarm)[1]
+    assert rest is not None
+    assert partial_from(rest) is not None
+    assert partial_from(rest) == partial_from(group)
+
+
+def test_a_tool_that_raises_cancelled_error_itself_is_not_turned_into_a_result() -> None:
+    @tool
+    async def gives_up() -> str:
+        raise asyncio.CancelledError
+
+    recorder = Recorder()
+    agent = Agent(ScriptedModel([asks(("1", "gives_up"))]), tools=[gives_up], on_event=recorder)
+
+    async def main() -> Partial | None:
+        try:
+            await agent.run("p")
+        except asyncio.CancelledError as error:
+            return partial_from(error)
+        return None
+
+    partial = asyncio.run(main())
+    assert partial is not None
+    assert partial.tool_calls == 1
+    well_formed(recorder.events)
+
+
+@pytest.mark.parametrize("run", [asyncio.run, trio.run], ids=["asyncio", "trio"])
+def test_a_keyboard_interrupt_leaves_the_loop_with_its_evidence(run: Any) -> None:
+    @tool
+    async def interrupted() -> str:
+        raise KeyboardInterrupt
+
+    recorder = Recorder()
+    agent = Agent(ScriptedModel([asks(("1", "interrupted"))]), tools=[interrupted])
+
+    async def main() -> None:
+        await agent.run("p", on_event=recorder)
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        run(main() if run is asyncio.run else main)
+    assert partial_from(caught.value) is not None
+    well_formed(recorder.events)
+
+
+def test_the_evidence_survives_asyncios_timeout() -> None:
+    @tool
+    async def hang() -> str:
+        await asyncio.sleep(60)
+        return ""
+
+    async def main() -> Partial | None:
+        agent = Agent(ScriptedModel([asks(("1", "hang"))], usage=Usage(1, 1)), tools=[hang])
+        try:
+            async with asyncio.timeout(0.01):
+                await agent.run("p")
+        except TimeoutError as error:
+            return partial_from(error)
+        return None
+
+    partial = asyncio.run(main())
+    assert partial is not None
+    assert (1, Usage(1, 1)) == (partial.tool_calls, partial.usage)
+
+
+async def test_one_cancelled_run_leaves_the_others_of_its_agent_alone() -> None:
+    go = anyio.Event()
+
+    @tool
+    async def wait() -> str:
+        await go.wait()
+        return "waited"
+
+    agent = Agent(ScriptedModel([asks(("1", "wait"))] * 2 + ["x"] * 2), tools=[wait])
+    results: list[str] = []
+
+    async def run() -> None:
+        results.append((await agent.run("p")).output)
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(run)
+        with anyio.move_on_after(0.01):
+            await agent.run("p")
+        go.set()
+    assert results == ["x"]

@@ -1,0 +1,181 @@
+"""Public usage as type checkers see it: checked by mypy and pyright, strict, and never run."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import assert_type
+
+from golem import (
+    Agent,
+    AssistantMessage,
+    Event,
+    HistoryRepair,
+    Message,
+    Model,
+    ModelRetry,
+    Part,
+    Partial,
+    Result,
+    RunContext,
+    RunError,
+    RunStream,
+    Settings,
+    Tool,
+    ToolResult,
+    UnknownEvent,
+    UserMessage,
+    decode_event,
+    dump_history,
+    load_history,
+    new_id,
+    normalize_history,
+    partial_from,
+    tool,
+)
+from golem.events import MessageAdded, RunFinished, Terminal, TextDelta
+from golem.model import Delta, Request, Response
+from golem.testing import ScriptedModel
+
+
+@dataclass
+class Deps:
+    user: str
+
+
+@tool
+async def weather(context: RunContext[Deps], city: str) -> str:
+    """A tool with the run's context."""
+    if not city:
+        raise ModelRetry("name a city")
+    return f"{context.deps.user}: sunny in {city}, call {context.idempotency_key}"
+
+
+@tool(name="shot", retries=2)
+def screenshot(width: int = 80) -> ToolResult:
+    """A tool with options and media."""
+    return ToolResult("shot", (Part.image(b"x" * width, "image/png"),))
+
+
+def plain(context: RunContext, text: str) -> str:
+    """A bare context is a complete annotation."""
+    return text
+
+
+assert_type(weather, Tool)
+assert_type(screenshot, Tool)
+
+
+async def instructions(context: RunContext[Deps]) -> str:
+    """Instructions of a run."""
+    return f"The user is {context.deps.user}."
+
+
+async def observe(event: Event) -> None:
+    """An observer."""
+    assert_type(event.seq, int)
+    assert_type(event.kind, str)
+    if isinstance(event, MessageAdded):
+        assert_type(event.message, Message)
+
+
+async def newest(history: list[Message]) -> AsyncIterator[Message]:
+    """A processor."""
+    for message in history[-20:]:
+        yield message
+
+
+class Echo:
+    """A model of one's own."""
+
+    async def generate(self, request: Request) -> Response:
+        """Answer whole."""
+        return Response(AssistantMessage(str(len(request.messages))))
+
+    async def stream(self, request: Request) -> AsyncIterator[Delta | Response]:
+        """Answer in fragments."""
+        yield await self.generate(request)
+
+
+model: Model = Echo()
+scripted: Model = ScriptedModel(["x", AssistantMessage("y"), OSError()])
+
+agent = Agent[Deps](
+    model,
+    instructions=["fixed", instructions, lambda context: context.run_id],
+    tools=[weather, screenshot, plain],
+    history_processor=newest,
+    on_event=observe,
+    settings=Settings(temperature=0.5),
+    max_turns=3,
+)
+assert_type(agent, Agent[Deps])
+
+without_deps = Agent("openai:gpt-5-mini", history_processor=lambda history: history[-2:])
+assert_type(without_deps, Agent[None])
+
+
+async def runs(history: list[Message]) -> None:
+    """A run, its result, and the next one."""
+    result = await agent.run(
+        "hi",
+        history=iter(history),
+        deps=Deps("ada"),
+        run_id="r",
+        conversation_id=new_id(),
+        parts=[Part.image_url("https://example.com/x.png")],
+        tools=[plain],
+        model="openai:gpt-5-mini",
+        settings=Settings(),
+        on_event=lambda event: None,
+    )
+    assert_type(result, Result[str])
+    assert_type(result.output, str)
+    assert_type(result.messages, list[Message])
+    assert_type(result.repair, HistoryRepair)
+    again = await without_deps.run(history=load_history(dump_history(result.messages)))
+    assert_type(again, Result[str])
+    assert_type(agent.run_sync("hi", deps=Deps("ada")), Result[str])
+    await without_deps.run("hi", deps=Deps("ada"))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+async def streams() -> None:
+    """A stream, its events and what it leaves."""
+    async with agent.stream("hi", deps=Deps("ada")) as stream:
+        assert_type(stream, RunStream[str])
+        async for event in stream:
+            assert_type(event, Event)
+            match event:
+                case TextDelta(text=text):
+                    assert_type(text, str)
+                case RunFinished(result=result):
+                    assert_type(result.messages, list[Message])
+                case _:
+                    pass
+        async for piece in stream.text():
+            assert_type(piece, str)
+    assert_type(stream.outcome, Terminal | None)
+    assert_type(stream.result, Result[str] | None)
+    assert_type(stream.partial, Partial | None)
+
+
+async def failures() -> None:
+    """Evidence, and going on from it."""
+    try:
+        await without_deps.run("hi")
+    except RunError as error:
+        if error.partial is not None:
+            assert_type(error.partial.resume_messages, list[Message])
+            await without_deps.run("continue", history=error.partial.messages)
+    except BaseException as error:
+        assert_type(partial_from(error), Partial | None)
+        raise
+
+
+def values() -> None:
+    """Histories and events at rest."""
+    history: list[Message] = [UserMessage("q"), AssistantMessage("a")]
+    messages, report = normalize_history(history)
+    assert_type(messages, list[Message])
+    assert_type(report, HistoryRepair)
+    assert_type(decode_event(b"{}"), Event | UnknownEvent)
