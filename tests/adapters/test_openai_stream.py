@@ -644,6 +644,21 @@ def test_a_line_that_is_no_chunk_is_never_skipped(line: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        (b"<html>Sign in</html>", ProtocolError),
+        (b' {"error":{"message":"no","code":500}}', APIError),
+        (b'[{"error":{"message":"no","code":500}}]', APIError),
+        (b'{"choices":[]}', ProtocolError),
+        (b'{"choices"', ProtocolError),
+    ],
+)
+def test_a_body_that_is_no_stream_says_what_it_is(body: bytes, kind: type[Exception]) -> None:
+    for pieces in ([body], bytewise(body)):
+        assert type(drive(pieces).error) is kind
+
+
+@pytest.mark.parametrize(
     "line",
     [
         "data:",

@@ -8,10 +8,7 @@ thinking, signatures, native items) or refused as `golem.errors.UnsupportedConte
 
 from __future__ import annotations
 
-import base64
 import re
-from collections.abc import Mapping
-from hashlib import blake2b
 from typing import Any, Final
 
 import msgspec
@@ -23,18 +20,9 @@ from golem.model import OutputSchema, Request, Settings, ToolChoice
 from golem_adapters._toolkit.calls import INTERRUPTED, CallIds, wire_args, wire_tool_name
 from golem_adapters._toolkit.lenient import is_listing, is_mapping
 from golem_adapters.openai.dialect import ChatDialect
+from golem_adapters.openai.media import Wire, content_part
 from golem_adapters.openai.reasoning import own_reasoning, own_signature, reasoning_details
 
-Wire = dict[str, Any]
-
-_AUDIO_FORMATS: Final[Mapping[str, str]] = {
-    "audio/wav": "wav",
-    "audio/wave": "wav",
-    "audio/x-wav": "wav",
-    "audio/vnd.wave": "wav",
-    "audio/mp3": "mp3",
-    "audio/mpeg": "mp3",
-}
 _SCHEMA_NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 
@@ -287,7 +275,7 @@ class _Messages:
         """The content parts for `parts`, which are numbered as they stand `among` the message's."""
         encoded: list[Wire] = []
         for part in parts:
-            wire = _part(part, self._dialect)
+            wire = content_part(part, self._dialect)
             if isinstance(wire, str):
                 number = (among or parts).index(part)
                 raise UnsupportedContentError(
@@ -296,55 +284,3 @@ class _Messages:
                 )
             encoded.append(wire)
         return encoded
-
-
-# --- media
-
-
-def _part(part: Part, dialect: ChatDialect) -> Wire | str:
-    """The content part for `part`, or why there is none."""
-    if not part.url and not part.data:
-        return f"{part.kind} part has neither a URL nor data, which cannot be sent"
-    match part.kind:
-        case "image":
-            return {"type": "image_url", "image_url": {"url": _link(part)}}
-        case "audio":
-            return _audio(part)
-        case "document":
-            return _document(part, dialect)
-        case "video" if dialect.videos:
-            return {"type": "video_url", "video_url": {"url": _link(part)}}
-        case _:
-            return f"{part.kind} part cannot be sent"
-
-
-def _audio(part: Part) -> Wire | str:
-    if not part.data:
-        return "audio by URL cannot be sent"
-    kind = _AUDIO_FORMATS.get(part.media_type.partition(";")[0].strip().lower())
-    if kind is None:
-        return f"audio of type {part.media_type!r} cannot be sent (only wav and mp3)"
-    return {"type": "input_audio", "input_audio": {"data": _base64(part.data), "format": kind}}
-
-
-def _document(part: Part, dialect: ChatDialect) -> Wire | str:
-    if not dialect.files:
-        return "document part cannot be sent"
-    if not part.data and not dialect.file_urls:
-        return "document by URL cannot be sent"
-    subtype = part.media_type.partition(";")[0].rpartition("/")[2] or "pdf"
-    # A name is required beside the data; made from the data, it is the same in every request.
-    digest = blake2b(part.data or part.url.encode("utf-8", "replace"), digest_size=4).hexdigest()
-    name = f"document-{digest}.{_FILE_ENDINGS.get(subtype, subtype)}"
-    return {"type": "file", "file": {"filename": name, "file_data": _link(part)}}
-
-
-_FILE_ENDINGS: Final[Mapping[str, str]] = {"plain": "txt", "markdown": "md"}
-
-
-def _link(part: Part) -> str:
-    return part.url or f"data:{part.media_type};base64,{_base64(part.data)}"
-
-
-def _base64(data: bytes) -> str:
-    return base64.b64encode(data).decode()

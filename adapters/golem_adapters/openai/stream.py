@@ -85,14 +85,15 @@ class ChatStream:
         return deltas, response
 
     def _begin(self, chunk: bytes) -> None:
-        """Tell an event stream from a JSON body: some servers ignore that a stream was asked for.
+        """Tell an event stream from a plain body.
 
-        No line of an event stream that means anything begins with a brace.
+        JSON, because some servers ignore that a stream was asked for, or a gateway's HTML page.
+        No line of an event stream that means anything begins like one of these.
         """
         head = chunk.lstrip()
         if head:
             self._begun = True
-            if head[:1] == b"{":
+            if head[:1] in (b"{", b"[", b"<"):
                 self._plain = []
 
     def _whole(self, body: bytes, deltas: list[Delta]) -> Response:

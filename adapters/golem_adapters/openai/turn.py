@@ -6,8 +6,6 @@ Pure; knows neither SSE nor HTTP.
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -24,6 +22,7 @@ from golem.model import (
     ToolCallDelta,
 )
 from golem_adapters._toolkit.lenient import members, text
+from golem_adapters.openai.media import image_in, spoken
 from golem_adapters.openai.reasoning import Reasoning
 from golem_adapters.openai.shapes import Audio, Call, Chunk, Function, Said, arguments_text
 from golem_adapters.openai.usage import usage_of
@@ -45,14 +44,6 @@ _FINISH: Final[Mapping[str, FinishReason]] = {
     "safety": "content_filter",
 }
 _BLANKS: Final = " \t\n\r"
-_SOUNDS: Final = (
-    (b"RIFF", "audio/wav"),
-    (b"ID3", "audio/mpeg"),
-    (b"\xff\xfb", "audio/mpeg"),
-    (b"\xff\xf3", "audio/mpeg"),
-    (b"fLaC", "audio/flac"),
-    (b"OggS", "audio/ogg"),
-)
 
 
 class _PendingCall:
@@ -169,7 +160,7 @@ class Turn:
         if said.audio is not None:
             self._add_audio(said.audio, deltas)
         if said.images:
-            self._images.extend(part for item in said.images if (part := _image(item)))
+            self._images.extend(part for item in said.images if (part := image_in(item)))
         if said.tool_calls:
             several = len(said.tool_calls) > 1
             for place, piece in enumerate(said.tool_calls):
@@ -292,7 +283,7 @@ class Turn:
     def _message(self) -> AssistantMessage:
         return AssistantMessage(
             content="".join(self._texts),
-            parts=(*self._images, *_spoken(self._sounds)),
+            parts=(*self._images, *spoken(self._sounds)),
             tool_calls=tuple(call.call() for call in self._calls),
             thinking=self._reasoning.thinking(),
             native=self._reasoning.native() if self._keeps_details else None,
@@ -313,38 +304,3 @@ def _content(piece: Call) -> tuple[str, str]:
 def _signature(extra: Any) -> str:
     """The thought signature in Google's extra content."""
     return text(members(members(extra).get("google")).get("thought_signature"))
-
-
-def _image(item: Any) -> Part | None:
-    """The part for an image that a model made."""
-    link = members(item).get("image_url")
-    url = text(members(link).get("url")) or text(link)
-    if not url:
-        return None
-    head, comma, data = url.partition(",")
-    if not comma or not head.startswith("data:") or not head.endswith(";base64"):
-        return Part.image_url(url)
-    decoded = _decoded([data])
-    media_type = head[len("data:") : -len(";base64")] or "image/png"
-    return Part.image(decoded, media_type) if decoded else None
-
-
-def _spoken(sounds: list[str]) -> tuple[Part, ...]:
-    """The part for a spoken answer; its format is not in the answer, but in its first bytes."""
-    data = _decoded(sounds)
-    if not data:
-        return ()
-    kinds = (kind for head, kind in _SOUNDS if data.startswith(head))
-    return (Part.audio(data, next(kinds, "audio/pcm")),)
-
-
-def _decoded(pieces: list[str]) -> bytes:
-    """The bytes of base64 text that came in pieces, cut anywhere or each encoded by itself."""
-    try:
-        return b"".join(base64.b64decode(piece, validate=True) for piece in pieces)
-    except (binascii.Error, ValueError):
-        pass
-    try:
-        return base64.b64decode("".join(pieces))
-    except (binascii.Error, ValueError):
-        return b""

@@ -1,0 +1,118 @@
+"""Images, sound, documents and video in Chat Completions, out and in. Pure."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import contextlib
+from collections.abc import Mapping
+from hashlib import blake2b
+from typing import Any, Final
+
+from golem.messages import Part
+from golem_adapters._toolkit.lenient import members, text
+from golem_adapters.openai.dialect import ChatDialect
+
+Wire = dict[str, Any]
+"""A JSON object on its way out."""
+
+_AUDIO_FORMATS: Final[Mapping[str, str]] = {
+    "audio/wav": "wav",
+    "audio/wave": "wav",
+    "audio/x-wav": "wav",
+    "audio/vnd.wave": "wav",
+    "audio/mp3": "mp3",
+    "audio/mpeg": "mp3",
+}
+_FILE_ENDINGS: Final[Mapping[str, str]] = {"plain": "txt", "markdown": "md"}
+_SOUNDS: Final = (
+    (b"RIFF", "audio/wav"),
+    (b"ID3", "audio/mpeg"),
+    (b"\xff\xfb", "audio/mpeg"),
+    (b"\xff\xf3", "audio/mpeg"),
+    (b"fLaC", "audio/flac"),
+    (b"OggS", "audio/ogg"),
+)
+
+
+# --- out
+
+
+def content_part(part: Part, dialect: ChatDialect) -> Wire | str:
+    """The content part for `part`, or why there is none."""
+    if not part.url and not part.data:
+        return f"{part.kind} part has neither a URL nor data, which cannot be sent"
+    match part.kind:
+        case "image":
+            return {"type": "image_url", "image_url": {"url": _link(part)}}
+        case "audio":
+            return _audio(part)
+        case "document":
+            return _document(part, dialect)
+        case "video" if dialect.videos:
+            return {"type": "video_url", "video_url": {"url": _link(part)}}
+        case _:
+            return f"{part.kind} part cannot be sent"
+
+
+def _audio(part: Part) -> Wire | str:
+    if not part.data:
+        return "audio by URL cannot be sent"
+    kind = _AUDIO_FORMATS.get(part.media_type.partition(";")[0].strip().lower())
+    if kind is None:
+        return f"audio of type {part.media_type!r} cannot be sent (only wav and mp3)"
+    return {"type": "input_audio", "input_audio": {"data": _base64(part.data), "format": kind}}
+
+
+def _document(part: Part, dialect: ChatDialect) -> Wire | str:
+    if not dialect.files:
+        return "document part cannot be sent"
+    if not part.data and not dialect.file_urls:
+        return "document by URL cannot be sent"
+    subtype = part.media_type.partition(";")[0].rpartition("/")[2] or "pdf"
+    # A name is required beside the data; made from the data, it is the same in every request.
+    digest = blake2b(part.data or part.url.encode("utf-8", "replace"), digest_size=4).hexdigest()
+    name = f"document-{digest}.{_FILE_ENDINGS.get(subtype, subtype)}"
+    return {"type": "file", "file": {"filename": name, "file_data": _link(part)}}
+
+
+def _link(part: Part) -> str:
+    return part.url or f"data:{part.media_type};base64,{_base64(part.data)}"
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+# --- in
+
+
+def image_in(item: Any) -> Part | None:
+    """The part for an image that a model made."""
+    link = members(item).get("image_url")
+    url = text(members(link).get("url")) or text(link)
+    if not url:
+        return None
+    head, comma, data = url.partition(",")
+    if not comma or not head.startswith("data:") or not head.endswith(";base64"):
+        return Part.image_url(url)
+    decoded = _decoded([data])
+    media_type = head[len("data:") : -len(";base64")] or "image/png"
+    return Part.image(decoded, media_type) if decoded else None
+
+
+def spoken(sounds: list[str]) -> tuple[Part, ...]:
+    """The part for a spoken answer; its format is not in the answer, but in its first bytes."""
+    data = _decoded(sounds)
+    if not data:
+        return ()
+    kinds = (kind for head, kind in _SOUNDS if data.startswith(head))
+    return (Part.audio(data, next(kinds, "audio/pcm")),)
+
+
+def _decoded(pieces: list[str]) -> bytes:
+    """The bytes of base64 text that came in pieces, cut anywhere or each encoded by itself."""
+    for cuts in (pieces, ["".join(pieces)]):
+        with contextlib.suppress(binascii.Error, ValueError):
+            return b"".join(base64.b64decode(piece, validate=True) for piece in cuts)
+    return b""  # neither: the text of the answer is all there is
