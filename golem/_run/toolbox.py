@@ -88,5 +88,6 @@ async def _invoke(tool: Tool, arguments: dict[str, Any], context: RunContext[Any
     if tool.is_async:
         return await bound()
     # The thread cannot be stopped; a cancelled run does not wait for it.
-    value = await anyio.to_thread.run_sync(bound, abandon_on_cancel=True)
+    # Boxed: a decorated async function gives a coroutine there, which trio would refuse.
+    (value,) = await anyio.to_thread.run_sync(lambda: (bound(),), abandon_on_cancel=True)
     return await value if inspect.isawaitable(value) else value
