@@ -14,9 +14,11 @@ from typing import Final
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 _SCHEME: Final = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*):")
 _BAD_ESCAPE: Final = re.compile(r"%(?![0-9a-fA-F]{2})")
-_USERINFO: Final = re.compile(r"(?:[\w.~!$&'()*+,;=:@-]|[^\x00-\x7f]|%[0-9a-fA-F]{2})*")
+# No character may match two alternatives: a hostile URL would make the search exponential.
+_USERINFO: Final = re.compile(r"(?:[\w.~!$&'()*+,;=:@-]|%[0-9a-fA-F]{2})*", re.ASCII)
 _HOST: Final = re.compile(
-    r"(?:\[[0-9a-fA-F:.]+(?:%25[^\]]+)?\]|[^\x00-\x20\[\]\\^`{|}%#?@/:]*)(?::[0-9]*)?"
+    r"(?:\[[0-9a-fA-F:.]+(?:%25[^\]]+)?\]"
+    r"|(?:[^\x00-\x20\[\]\\^`{|}%#?@/:]|%(?:25|[89a-fA-F][0-9a-fA-F]))*)(?::[0-9]*)?"
 )
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -52,9 +54,9 @@ def scheme(url: str) -> str:
 _PLAIN_URL: Final = re.compile(
     r"https?://(?:[^/?#@\\]*@)?([^/?#@\\]+)(?:[/?#].*)?", re.IGNORECASE | re.DOTALL
 )
-_PORT: Final = re.compile(r":[0-9]*$")
-_DEVIATING: Final = re.compile("[\u00df\u03c2\u200c\u200d]")
-"""IDNA 2003 and 2008 make different hosts of these, so no two readers agree."""
+_PORT: Final = re.compile(r":[0-9]*\Z")
+_NAME: Final = re.compile(r"[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*")
+_LONGEST_NAME: Final = 255
 
 
 def host(url: str) -> str:
@@ -68,16 +70,39 @@ def host(url: str) -> str:
         return ""
     name = found[1]
     if name.startswith("["):
-        return name[1:].partition("]")[0].partition("%")[0].lower()
+        return normal_host(name.partition("]")[0][1:].partition("%")[0])
     return normal_host(_PORT.sub("", name))
 
 
 def normal_host(name: str) -> str:
-    """A host name in the spelling `host` gives; empty when it is none."""
-    if _DEVIATING.search(name):
+    """A host name or IPv6 address in the spelling `host` gives; empty when it is neither."""
+    if len(name) > _LONGEST_NAME:
         return ""
+    if ":" in name:
+        return _normal_ipv6(name)
+    plain = name.lower() if name.isascii() and "xn--" not in name.lower() else _agreed(name)
+    plain = plain.removesuffix(".")
+    return plain if _NAME.fullmatch(plain) else ""
+
+
+def _normal_ipv6(text: str) -> str:
     try:
-        return name.encode("idna").decode().lower().rstrip(".")
+        return str(ipaddress.IPv6Address(text))
+    except ValueError:
+        return ""
+
+
+def _agreed(name: str) -> str:
+    """An internationalized name as ASCII; empty where IDNA 2003 and UTS 46 make two hosts of it.
+
+    The one knows no character that is younger than it, the other none that it forbids: what both
+    make the same host of is the same for every reader between them.
+    """
+    import idna  # its tables are large, and almost no URL needs them
+
+    try:
+        old = name.encode("idna").decode().lower()
+        return old if old == idna.encode(name, uts46=True).decode() else ""
     except UnicodeError:
         return ""
 
@@ -89,27 +114,27 @@ def is_allowed(name: str, allowed: Iterable[str]) -> bool:
     )
 
 
-_LOCAL_NAMES: Final = frozenset(
-    {"localhost", "ip6-localhost", "ip6-loopback", "metadata", "instance-data", "broadcasthost"}
+_LOCAL_SUFFIXES: Final = (
+    *(".localhost", ".localdomain", ".localdomain4", ".localdomain6", ".local", ".home.arpa"),
+    *(".internal", ".intranet", ".private", ".corp", ".home", ".lan"),  # RFC 6762, appendix G
 )
-_LOCAL_SUFFIXES: Final = (".localhost", ".localdomain", ".local", ".internal", ".home.arpa")
-_PUBLIC_LOOKING: Final = frozenset({"168.63.129.16"})
-"""Global by its range, but answered by a cloud's own host (Azure's metadata channel)."""
 
 
 def is_private(name: str) -> bool:
     """Whether a host from `host` is inside somebody's network, as far as its text tells.
 
     Loopback, private, link-local, shared, reserved and metadata addresses in every spelling,
-    embedded in IPv6 too; local names. A public name that *resolves* to such an address cannot be
-    told from here: whoever fetches has to check that. Empty (undecidable) counts as private.
+    embedded in IPv6 too; local names, which those without a dot are. A public name that *resolves*
+    to such an address cannot be told from here: whoever fetches has to check that. Empty
+    (undecidable) counts as private.
     """
-    if not name or name in _LOCAL_NAMES or name.endswith(_LOCAL_SUFFIXES):
-        return True
     found = addresses(name)
     if found is None:
-        return False
-    return not found or any(not _is_public(address) for address in found)
+        return "." not in name or name.endswith(_LOCAL_SUFFIXES)
+    return not found or not all(map(_is_public, found))
+
+
+_NUMBER: Final = re.compile(r"0x[0-9a-f]*|[0-9]+")
 
 
 def addresses(name: str) -> list[Address] | None:
@@ -123,26 +148,28 @@ def addresses(name: str) -> list[Address] | None:
         except ValueError:
             return []
     parts = name.split(".")
-    if not re.fullmatch(r"[0-9]+|0x[0-9a-f]*", parts[-1]):
+    if not _NUMBER.fullmatch(parts[-1]):
         return None
+    if len(parts) > 4 or not all(map(_NUMBER.fullmatch, parts)):
+        return []
     octal = _ipv4([_number(part, octal=True) for part in parts])
     decimal = _ipv4([_number(part, octal=False) for part in parts])
-    return [address for address in (octal, decimal) if address is not None]
+    return [] if octal is None or decimal is None else [octal, decimal]
 
 
 def _number(part: str, *, octal: bool) -> int | None:
+    if part.startswith("0x"):
+        return int(part[2:] or "0", 16)
     try:
-        if part.startswith("0x"):
-            return int(part[2:] or "0", 16)
-        return int(part, 8) if octal and part.startswith("0") else int(part, 10)
-    except ValueError:
+        return int(part, 8 if octal and part.startswith("0") else 10)
+    except ValueError:  # 08: no octal number
         return None
 
 
 def _ipv4(numbers: list[int | None]) -> Address | None:
     """The address of one to four numbers, the last of which fills what is left (inet_aton)."""
     known = [number for number in numbers if number is not None]
-    if len(known) != len(numbers) or len(known) > 4:
+    if len(known) != len(numbers):
         return None
     *leading, last = known
     if any(number > 255 for number in leading) or last >= 256 ** (5 - len(known)):
@@ -154,14 +181,28 @@ def _ipv4(numbers: list[int | None]) -> Address | None:
 
 
 _NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
-_COMPATIBLE: Final = ipaddress.IPv6Network("::/96")
+_UNICAST: Final = ipaddress.IPv6Network("2000::/3")
+"""All of IPv6 that is given out to the public; what is beside it is special or unassigned."""
+
+_SPECIAL: Final = (
+    ipaddress.IPv4Network("168.63.129.16/32"),  # Azure's own host, by a global address
+    # Not in every Python's table of what is not global:
+    ipaddress.IPv4Network("192.0.0.0/24"),  # protocol assignments; Oracle's metadata
+    ipaddress.IPv4Network("192.88.99.0/24"),  # 6to4 relays
+    ipaddress.IPv6Network("2001::/23"),  # protocol assignments; Teredo
+    ipaddress.IPv6Network("3fff::/20"),  # documentation
+)
 
 
 def _is_public(address: Address) -> bool:
     if isinstance(address, ipaddress.IPv6Address):
         embedded = address.ipv4_mapped or address.sixtofour
-        if embedded is None and (address in _NAT64 or address in _COMPATIBLE):
+        if embedded is None and address in _NAT64:
             embedded = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
         if embedded is not None:
             return _is_public(embedded)
-    return address.is_global and not address.is_multicast and str(address) not in _PUBLIC_LOOKING
+        if address not in _UNICAST:
+            return False
+    if address.is_multicast or any(address in network for network in _SPECIAL):
+        return False
+    return address.is_global
