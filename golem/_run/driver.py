@@ -15,6 +15,7 @@ from contextlib import aclosing
 from typing import Any, Final, TypeVar, cast
 
 import anyio
+import anyio.lowlevel
 
 from golem import events as ev
 from golem._run.commands import (
@@ -153,6 +154,8 @@ class Run:
         except Exception as error:  # noqa: BLE001 - any error of a model ends its turn alike
             failure = error
         if failure is not None:
+            # A client that made the caller's cancellation an error of its own does not undo it.
+            await anyio.lowlevel.checkpoint_if_cancelled()
             yield self._event(ev.ModelFinished, turn, attempt, error=describe(failure))
             raise RunFailure("model", describe(failure)) from failure
         reply, self._reply = self._reply, None
@@ -207,7 +210,10 @@ class Run:
             return ready
         context = self._context(machine.messages, machine, call)
         machine.tool_started()
-        return await toolbox.run(call, ready, context)
+        outcome = await toolbox.run(call, ready, context)
+        if isinstance(outcome, Crashed):
+            await anyio.lowlevel.checkpoint_if_cancelled()  # as for a model that failed
+        return outcome
 
     # Events
 

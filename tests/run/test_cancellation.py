@@ -379,6 +379,36 @@ async def test_a_model_that_fails_in_its_cleanup_cannot_turn_a_cancellation_into
     assert len(caplog.records) == 1
 
 
+@pytest.mark.parametrize("where", ["model", "tool"])
+async def test_who_makes_an_error_of_the_cancellation_does_not_undo_it(where: str) -> None:
+    async def converts() -> Any:
+        try:
+            await anyio.sleep_forever()
+        except BaseException as error:
+            raise OSError("connection lost") from error
+
+    class Model:
+        async def generate(self, request: Request) -> Response:
+            response: Response = await converts()
+            return response
+
+        async def stream(self, request: Request) -> AsyncIterator[Any]:
+            yield await converts()
+
+    async def convert() -> str:
+        """Convert."""
+        text: str = await converts()
+        return text
+
+    recorder = Recorder()
+    model: Any = Model() if where == "model" else ScriptedModel([asks(("1", "convert"))])
+    with anyio.move_on_after(0.01) as scope:
+        await Agent(model, tools=[convert], on_event=recorder).run("p")
+    assert scope.cancelled_caught
+    well_formed(recorder.events)
+    assert recorder.kinds[-1] == "run_stopped"
+
+
 async def test_cleanup_of_a_model_may_await_although_the_run_is_cancelled() -> None:
     closed: list[str] = []
 
