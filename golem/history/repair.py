@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Sequence
 from typing import Final
 
+from golem.history.faults import fault_of, named_faults
 from golem.history.report import Change, ChangeKind, HistoryRepair
 from golem.messages import (
     AssistantMessage,
@@ -40,7 +41,7 @@ def normalize_history(history: Iterable[Message]) -> tuple[list[Message], Histor
     Unchanged messages are the same objects. Deterministic and idempotent: a second pass changes
     nothing and reports only `truncated` again. Linear in the number of messages.
 
-    Raises HistoryError for something in `history` that is no message.
+    Raises HistoryError for something in `history` that is no message, or malformed.
     """
     messages, repairer = _repair_whole(history)
     return messages, repairer.report
@@ -103,12 +104,15 @@ class Repairer:
     def feed(self, message: Message) -> list[Message]:
         """Take the next message; the messages that are settled now.
 
-        Raises HistoryError when it is no message; nothing was taken then.
+        Raises HistoryError when it is no message or malformed; nothing was taken then.
         """
-        if type(message) is ToolMessage:
-            return self._answer(message)
-        if type(message) is AssistantMessage and message.tool_calls:
-            return self._ask(message)
+        try:
+            if type(message) is ToolMessage:
+                return self._answer(message)
+            if type(message) is AssistantMessage and message.tool_calls:
+                return self._ask(message)
+        except (AttributeError, TypeError) as error:
+            raise fault_of(message, self._taken) or error from error
         if type(message) not in _PLAIN:
             raise not_a_message(message, self._taken)
         self._taken += 1
@@ -166,16 +170,15 @@ class Repairer:
     def _ask(self, message: AssistantMessage) -> list[Message]:
         """Rule 1: an assistant message opens its calls that have an id."""
         turn = _Turn(message, self._taken)
+        hash(tuple([call.id for call in message.tool_calls if call.truncated is not None]))
         for call in message.tool_calls:
             if not call.id:
                 turn.blank += 1
                 continue
-            earlier = self._open.get(call.id)
-            if earlier is not turn:
-                if earlier is not None:  # rule 4: reused, so the earlier call ends unanswered
-                    earlier.waiting -= 1
-                self._open[call.id] = turn
-                turn.waiting += 1
+            if earlier := self._open.get(call.id):  # rule 4: reused, so it ends unanswered there
+                earlier.waiting -= 1
+            self._open[call.id] = turn
+            turn.waiting += 1
             turn.unanswered[call.id] = turn.unanswered.get(call.id, 0) + 1
         self._taken += 1
         self._batch = turn
@@ -184,9 +187,9 @@ class Repairer:
 
     def _answer(self, message: ToolMessage) -> list[Message]:
         """Rules 1, 3, 5 and 6: what becomes of a result."""
-        index, self._taken = self._taken, self._taken + 1
         call_id = message.tool_call_id
         turn = self._open.get(call_id) if call_id else self._batch
+        index, self._taken = self._taken, self._taken + 1
         if turn is None or not turn.takes(call_id):
             # Rules 1, 3 and 6: answered before, asked nowhere before, or unpairable.
             self._note("dropped", message.tool_call_id, message.tool_name, index)
@@ -312,8 +315,9 @@ def _repair_whole(history: Iterable[Message]) -> tuple[list[Message], Repairer]:
     repairer = Repairer()
     settled: list[Message] = []
     index, end = 0, len(messages)
-    while (index := repairer.pass_sound(messages, index, settled)) < end:
-        settled += repairer.feed(messages[index])
-        index += 1
-    settled += repairer.close()
+    with named_faults(messages):
+        while (index := repairer.pass_sound(messages, index, settled)) < end:
+            settled += repairer.feed(messages[index])
+            index += 1
+        settled += repairer.close()
     return settled, repairer
