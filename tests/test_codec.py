@@ -283,6 +283,18 @@ def test_every_stored_spelling_of_arguments_is_read(stored: str, args: str) -> N
     assert_laws([message])
 
 
+@given(json_text() | st.integers(250, 260).map(lambda n: '{"a":' * n + "1" + "}" * n))
+def test_a_stored_value_is_held_as_its_text_would_be(text: str) -> None:
+    """Also where an object is nested too deep to be embedded: that one loads as text."""
+    stored = f'{{"role":"assistant","toolCalls":[{{"id":"c","name":"n","args":{text}}}]}}'
+    message = load_message(stored)
+    assert isinstance(message, AssistantMessage)
+    if text[0] != '"' and text != "null":
+        assert ToolCall.of("c", "n", text) == message.tool_calls[0]
+        assert ToolCall.of("c", "n", text).truncated == message.tool_calls[0].truncated
+    assert_laws([message])
+
+
 @pytest.mark.parametrize("absent", ["id", "name", "args"])
 @pytest.mark.parametrize("null", [True, False])
 def test_a_call_without_id_name_or_arguments_has_empty_ones(absent: str, null: bool) -> None:
