@@ -170,7 +170,8 @@ class Repairer:
     def _ask(self, message: AssistantMessage) -> list[Message]:
         """Rule 1: an assistant message opens its calls that have an id."""
         turn = _Turn(message, self._taken)
-        hash(tuple([call.id for call in message.tool_calls if call.truncated is not None]))
+        # A malformed call has to fail here, before any of them counts.
+        hash(tuple([(call.id, call.truncated) for call in message.tool_calls]))
         for call in message.tool_calls:
             if not call.id:
                 turn.blank += 1
