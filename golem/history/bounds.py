@@ -7,11 +7,20 @@ a growing conversation and providers' prompt caches hold.
 
 from __future__ import annotations
 
+import math
+import operator
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, Protocol
 
 from golem.errors import HistoryError
-from golem.messages import MESSAGE_TYPES, AssistantMessage, Message, ToolMessage, not_a_message
+from golem.messages import (
+    MESSAGE_TYPES,
+    AssistantMessage,
+    Message,
+    ToolMessage,
+    UserMessage,
+    not_a_message,
+)
 
 
 class TokenCounter(Protocol):
@@ -36,7 +45,7 @@ class EstimatedTokens:
     def __init__(
         self, *, bytes_per_token: float = 3.0, per_message: int = 4, per_part: int = 1000
     ) -> None:
-        if bytes_per_token <= 0:
+        if not 0 < bytes_per_token < math.inf:
             raise ValueError(f"bytes_per_token must be positive, got {bytes_per_token}")
         self._bytes_per_token = bytes_per_token
         self._per_message = per_message
@@ -57,7 +66,8 @@ def trim_history(
 
     A history that is not longer is returned as it is. Else the cut advances past anything that
     cannot open a request: a tool result, an assistant turn with tool calls. With `low_water` the
-    first cut leaves that many, and no other is made until the limit is passed again.
+    first cut leaves that many, and no other is made until the limit is passed again; where
+    nothing can open there, the last place before it that can is taken.
 
     The processor raises HistoryError, naming the length, when nothing would be left.
 
@@ -73,10 +83,10 @@ def trim_history(
         if excess <= 0:
             return messages
         cut = -(-excess // step) * step
-        opening = next(_openings(messages, cut), None)
-        if opening is None:
+        openings = list(_openings(messages, excess))
+        if not openings:
             raise _nothing_left(len(messages))
-        return messages[opening:]
+        return messages[next((place for place in openings if place >= cut), openings[-1]) :]
 
     return trim
 
@@ -102,6 +112,8 @@ def budget_history(
 
     async def budget(history: Iterable[Message]) -> list[Message]:
         messages = _checked(history)
+        if not messages:  # providers' counters refuse an empty request
+            return messages
         total = await _count(counter, messages)
         if total <= max_tokens:
             return messages
@@ -120,8 +132,13 @@ def budget_history(
 
 
 def _openings(messages: Sequence[Message], start: int) -> Iterator[int]:
-    """The places from `start` on at which a request can open."""
-    for index in range(start, len(messages)):
+    """The places from `start` on at which a request can open.
+
+    A run replaces system messages, so one opens only where something else is sent behind it.
+    """
+    sent = (i for i in reversed(range(len(messages))) if isinstance(messages[i], _SENT))
+    last = next(sent, -1)
+    for index in range(start, last + 1):
         message = messages[index]
         if isinstance(message, ToolMessage):
             continue
@@ -163,12 +180,16 @@ async def _first_after(
 
 async def _count(counter: TokenCounter, messages: Sequence[Message]) -> int:
     try:
-        return await counter.count_tokens(messages)
+        count = operator.index(await counter.count_tokens(messages))
     except Exception as error:
         raise HistoryError(f"counting tokens failed: {error}") from error
+    if count < 0:
+        raise HistoryError(f"counting tokens failed: {count} tokens")
+    return count
 
 
 _MESSAGES: Final = frozenset(MESSAGE_TYPES.values())
+_SENT: Final = (UserMessage, AssistantMessage)
 
 
 def _checked(history: Iterable[Message]) -> list[Message]:
@@ -191,8 +212,12 @@ def _nothing_left(length: int) -> HistoryError:
 
 
 def _text_bytes(message: Message) -> int:
-    length = len(message.content.encode("utf-8", "surrogatepass"))
+    length = _size(message.content)
     if isinstance(message, AssistantMessage):
-        length += sum(len(call.name) + len(call.args.encode()) for call in message.tool_calls)
-        length += sum(len(block.text.encode()) for block in message.thinking)
+        length += sum(_size(call.name) + _size(call.args) for call in message.tool_calls)
+        length += sum(_size(block.text) for block in message.thinking)
     return length
+
+
+def _size(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass"))
