@@ -15,7 +15,15 @@ from msgspec import Struct
 
 from golem.errors import HistoryError
 from golem.history.repair import normalize_history, pairing
-from golem.messages import AssistantMessage, Message, Part, ToolMessage, UserMessage
+from golem.messages import (
+    AssistantMessage,
+    Message,
+    Part,
+    SystemMessage,
+    ToolMessage,
+    UserMessage,
+)
+from golem.rawjson import clean_text
 
 
 class Turn(Struct, frozen=True):
@@ -67,7 +75,7 @@ def rewind_to(history: Iterable[Message], target: int | str) -> list[Message]:
     if isinstance(target, str):
         places = [i for i, message in enumerate(messages) if message.run_id == target]
         if not target or not places:
-            raise HistoryError(f"no message of run {target!r}")
+            raise HistoryError(f"no message of run {_short(target)}")
         target = places[-1]
     _message_at(messages, target)
     return _upto(messages, target + 1)
@@ -93,12 +101,11 @@ def edit_user(
     if not isinstance(message, UserMessage):
         raise HistoryError("not a user message", index=index)
     edited = UserMessage(
-        content,
+        clean_text(content),
         parts=message.parts if parts is None else tuple(parts),
         conversation_id=message.conversation_id,
     )
-    before = _upto(messages, index) if index else []
-    return [*before, edited]
+    return [*_before(messages, index), edited]
 
 
 def drop_turn(history: Iterable[Message], index: int) -> list[Message]:
@@ -111,7 +118,7 @@ def drop_turn(history: Iterable[Message], index: int) -> list[Message]:
     for turn in turns(messages):
         places = {turn.index, *turn.result_indexes}
         if index in places:
-            return _keeping(messages, set(range(len(messages))) - places)
+            return _something(_keeping(messages, set(range(len(messages))) - places))
     raise HistoryError("belongs to no turn", index=index)
 
 
@@ -145,6 +152,10 @@ def _message_at(messages: Sequence[Message], index: int) -> Message:
 
 
 def _upto(messages: list[Message], end: int) -> list[Message]:
+    return _something(_before(messages, end))
+
+
+def _before(messages: list[Message], end: int) -> list[Message]:
     """What stands before `end`, with every result of the turns that begin there."""
     late = {place for turn in turns(messages) if turn.index < end for place in turn.result_indexes}
     return _keeping(messages, late.union(range(end)))
@@ -161,7 +172,15 @@ def _keeping(messages: Sequence[Message], places: Collection[int]) -> list[Messa
         for place, message in enumerate(messages)
         if place in places and (place in answering or not isinstance(message, ToolMessage))
     ]
-    repaired, _ = normalize_history(kept)
-    if not repaired:
+    return normalize_history(kept)[0]
+
+
+def _something(messages: list[Message]) -> list[Message]:
+    """`messages`, unless a run would have nothing of them to send: it replaces system messages."""
+    if all(isinstance(message, SystemMessage) for message in messages):
         raise HistoryError("nothing is left of the history")
-    return repaired
+    return messages
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= 64 else f"{text[:64]}…")
