@@ -111,6 +111,8 @@ def canonical(data: bytes) -> bytes:
 
     Numbers, the order of members and repeated members stay as they are: this undoes what another
     JSON library does to a document that it writes back, not what an editor does.
+
+    Raises ValueError where the text stops being JSON tokens.
     """
     pieces: list[bytes] = []
     position = 0
@@ -119,6 +121,8 @@ def canonical(data: bytes) -> bytes:
         kind = token.lastgroup or ""
         piece = token[kind]
         pieces.append(msgspec.json.encode(text(piece)) if kind == "string" else piece)
+    if data[position:].strip(BLANKS):
+        raise ValueError(f"not valid JSON at byte {position}")
     return b"".join(pieces)
 
 

@@ -22,6 +22,7 @@ from msgspec.structs import replace
 
 from golem.codec import dump_message
 from golem.errors import HistoryError
+from golem.history.faults import named_faults
 from golem.messages import MESSAGE_TYPES, Message, SystemMessage, not_a_message
 from golem.rawjson import canonical
 
@@ -70,9 +71,15 @@ def seal(history: Iterable[Message], keys: Keys) -> list[Message]:
         ValueError: No key, or one shorter than 16 bytes.
     """
     known = _keys(keys)
+    messages = list(history)
+    with named_faults(messages):
+        return _sealed(messages, known)
+
+
+def _sealed(messages: Sequence[Message], known: Sequence[bytes]) -> list[Message]:
     sealed: list[Message] = []
     previous = _FIRST
-    for index, message in enumerate(history):
+    for index, message in enumerate(messages):
         mark = _read(message, index, known)
         if mark is None and message.seal:
             raise HistoryError("its seal was made for something else", index=index, path="seal")
@@ -100,6 +107,11 @@ def verify(history: Iterable[Message], keys: Keys) -> SealReport:
     """
     known = _keys(keys)
     messages = list(history)
+    with named_faults(messages):
+        return _report(messages, known)
+
+
+def _report(messages: Sequence[Message], known: Sequence[bytes]) -> SealReport:
     marks = [_read(message, index, known) for index, message in enumerate(messages)]
     chain = [mark for mark in marks if mark is not None and mark.previous != _ASIDE]
     # An altered message still names the place it held: what followed it has not moved.
@@ -135,9 +147,10 @@ class _Mark(NamedTuple):
 def _place(mark: _Mark, previous: str | None, present: set[str]) -> str:
     if previous is None:  # the first sealed message here: the conversation's, or at a cut
         return "reordered" if mark.previous in present else "verified"
-    if hmac.compare_digest(mark.previous, previous):
+    if mark.previous == previous:
         return "verified"
-    return "reordered" if mark.previous in (*present, _FIRST) else "removed_before"
+    misplaced = mark.previous == _FIRST or mark.previous in present
+    return "reordered" if misplaced else "removed_before"
 
 
 def _read(message: Message, index: int, keys: Sequence[bytes]) -> _Mark | None:
@@ -164,6 +177,8 @@ def _content(message: Message, index: int) -> bytes:
         return canonical(dump_message(replace(message, seal="")))
     except HistoryError as error:
         raise HistoryError(error.reason, index=index, path=error.path) from error
+    except ValueError as error:  # a native item or unknown member that never was JSON
+        raise HistoryError(str(error), index=index) from error
 
 
 _MESSAGES: Final = frozenset(MESSAGE_TYPES.values())
