@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from golem.codec import dump_history
 from golem.errors import HistoryError
 from golem.history import urls
+from golem.history.faults import named_faults
 from golem.history.repair import normalize_history
 from golem.history.report import NOTHING_REPAIRED, HistoryRepair
 from golem.messages import (
@@ -103,13 +104,15 @@ def sanitize_history(
         strip_thinking: Remove thinking blocks.
 
     Raises:
-        HistoryError: Something is no message, or a limit is exceeded.
+        HistoryError: Something is no message or malformed, or a limit is exceeded.
+        ValueError: Something in `allowed_hosts` is no host.
     """
+    hosts = None if allowed_hosts is None else _allowed(allowed_hosts)
     messages = _within(history, max_messages, max_bytes)
-    hosts = None if allowed_hosts is None else tuple(map(_allowed, allowed_hosts))
     sieve = _Sieve(hosts, block_private_hosts, strip_identity, strip_thinking)
-    for index, message in enumerate(messages):
-        sieve.take(index, message)
+    with named_faults(messages):
+        for index, message in enumerate(messages):
+            sieve.take(index, message)
     repaired, repair = normalize_history(sieve.kept)
     return repaired, sieve.report(repair)
 
@@ -257,7 +260,11 @@ def _within(
     return messages
 
 
-def _allowed(name: str) -> str:
+def _allowed(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(map(_allowed_host, (names,) if isinstance(names, str) else names))
+
+
+def _allowed_host(name: str) -> str:
     dot = "." if name.startswith(".") else ""
     normal = urls.normal_host(name.removeprefix("."))
     if not normal:
