@@ -51,10 +51,13 @@ class Chat:
 
     def ask(self, prompt: str) -> None:
         """One turn. A turn that fails or is stopped leaves a history that can go on."""
+        before = len(self.history)
         try:
             self.loop.run(self.answer(prompt))
         except KeyboardInterrupt:
-            print("\n[stopped; what was said so far stays in the conversation]")
+            said = len(self.history) > before
+            kept = "what was said so far stays in the conversation" if said else "nothing was said"
+            print(f"\n[stopped; {kept}]")
         except RunError as error:
             print(f"\n[{error}]")
 
