@@ -6,6 +6,7 @@ import asyncio
 import json
 
 import msgspec
+
 from golem import Agent, HistoryError, load_history, sanitize_history
 from golem.testing import ScriptedModel
 
