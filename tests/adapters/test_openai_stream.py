@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from golem.codec import dump_message, load_message
 from golem.errors import APIError, ProtocolError, TransportError
 from golem.messages import AssistantMessage, Part, Thinking
 from golem.model import Request, TextDelta, ThinkingDelta, ToolCallDelta, ToolSpec
@@ -783,3 +784,23 @@ def test_thinking_comes_as_thinking_deltas() -> None:
 def test_an_outcome_is_told_by_its_deltas_alone() -> None:
     outcome: Outcome = drive([EVERYTHING])
     assert outcome.told == outcome.said
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        '{"\\ud83d":["\\ud83d"]}',
+        "[" * 400 + "]" * 400,
+        "[" * 900 + "]" * 900,
+        "1" + "0" * 40,
+        "NaN",
+    ],
+)
+def test_details_with_anything_in_them_break_no_answer(value: str) -> None:
+    detail = '{"type":"reasoning.text","text":"a","signature":"s","odd":%s}'
+    line = '{"choices":[{"delta":{"reasoning_details":[' + detail.replace("%s", value) + "]}}]}"
+    outcome = drive([f"data: {line}\n\n".encode() + events(STOP)], dialect="openrouter")
+    assert outcome.error is None
+    message = outcome.message
+    assert [block.text for block in message.thinking] == ["a"]
+    assert message == load_message(dump_message(message))

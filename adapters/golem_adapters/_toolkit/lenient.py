@@ -51,6 +51,15 @@ def text(value: object) -> str:
     return rawjson.clean_text(value) if isinstance(value, str) else ""
 
 
+def clean(value: Any) -> Any:
+    """`value` with every lone surrogate in it, at any depth, as U+FFFD."""
+    if isinstance(value, str):
+        return rawjson.clean_text(value)
+    if is_mapping(value):
+        return {clean(name): clean(member) for name, member in value.items()}
+    return [clean(item) for item in value] if is_listing(value) else value
+
+
 def whole(value: object) -> int | None:
     """`value` if it is a whole number, however it is spelled."""
     if isinstance(value, float) and value.is_integer():

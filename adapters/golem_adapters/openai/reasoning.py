@@ -13,9 +13,8 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw
 
-from golem import rawjson
 from golem.messages import AssistantMessage, Native, Thinking
-from golem_adapters._toolkit.lenient import objects, text
+from golem_adapters._toolkit.lenient import clean, objects, text
 
 Detail = dict[str, Any]
 
@@ -45,9 +44,7 @@ class Reasoning:
     def add_details(self, details: list[Any], *, whole: bool) -> str:
         """Items of `reasoning_details`; `whole`: each is complete. Returns their text."""
         texts: list[str] = []
-        for given in objects(details):
-            detail = {name: _clean(value) for name, value in given.items() if value is not None}
-            detail["type"] = text(detail.get("type")) or "reasoning.text"
+        for detail in map(_cleaned, objects(details)):
             texts.append(_text(detail))
             block = None if whole else self._continued(detail)
             if block is None:
@@ -74,7 +71,10 @@ class Reasoning:
         details = [block for block in self._blocks if block["type"] != _PLAIN]
         if not any(block.get("signature") or block.get("data") for block in details):
             return None
-        items = tuple(Raw(msgspec.json.encode(block, order="sorted")) for block in details)
+        try:
+            items = tuple(Raw(msgspec.json.encode(block, order="sorted")) for block in details)
+        except (OverflowError, RecursionError):
+            return None  # a number or nesting that no JSON of ours can hold is no detail
         return Native(self._provider, items)
 
     def _continued(self, detail: Detail) -> Detail | None:
@@ -92,6 +92,16 @@ class Reasoning:
             if same and block["type"] == detail["type"]:
                 return block
         return None
+
+
+def _cleaned(given: Detail) -> Detail:
+    try:
+        known = clean(given)
+    except RecursionError:  # nested past every use: what can be read is kept
+        known = {name: text(value) for name, value in given.items() if isinstance(value, str)}
+    detail = {name: value for name, value in known.items() if value is not None}
+    detail["type"] = text(detail.get("type")) or "reasoning.text"
+    return detail
 
 
 def own_reasoning(message: AssistantMessage, provider: str) -> str:
@@ -141,7 +151,3 @@ def _text(block: Detail) -> str:
     if block["type"] == _PLAIN:
         return "".join(block["pieces"])
     return text(block.get("text")) or text(block.get("summary"))
-
-
-def _clean(value: Any) -> Any:
-    return rawjson.clean_text(value) if isinstance(value, str) else value

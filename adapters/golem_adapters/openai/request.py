@@ -13,12 +13,11 @@ from typing import Any, Final
 
 import msgspec
 
-from golem import rawjson
 from golem.errors import UnsupportedContentError
 from golem.messages import AssistantMessage, Part, SystemMessage, ToolCall, ToolMessage, UserMessage
 from golem.model import OutputSchema, Request, Settings, ToolChoice
 from golem_adapters._toolkit.calls import INTERRUPTED, CallIds, wire_args, wire_tool_name
-from golem_adapters._toolkit.lenient import is_listing, is_mapping
+from golem_adapters._toolkit.lenient import clean, is_mapping
 from golem_adapters.openai.dialect import ChatDialect
 from golem_adapters.openai.media import Wire, content_part
 from golem_adapters.openai.reasoning import own_reasoning, own_signature, reasoning_details
@@ -76,15 +75,7 @@ def _json(body: Wire) -> bytes:
         return _encoder.encode(body)
     except UnicodeEncodeError:
         # A lone surrogate somewhere in the text. Rare: found by failing, not by looking.
-        return _encoder.encode(_clean(body))
-
-
-def _clean(value: Any) -> Any:
-    if isinstance(value, str):
-        return rawjson.clean_text(value)
-    if is_mapping(value):
-        return {_clean(name): _clean(member) for name, member in value.items()}
-    return [_clean(item) for item in value] if is_listing(value) else value
+        return _encoder.encode(clean(body))
 
 
 # --- everything but the messages
