@@ -1,0 +1,562 @@
+"""What a URL in a history would make its reader fetch: schemes and hosts in every spelling."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import ipaddress
+import json
+import random
+import shutil
+import subprocess
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from golem import Part, UserMessage
+from golem.history import sanitize_history, urls
+
+
+def passes(url: str, **policy: Any) -> bool:
+    """Whether a part with this URL survives sanitizing."""
+    message = UserMessage("look", parts=(Part.image_url(url),))
+    [kept], report = sanitize_history([message], **policy)
+    assert isinstance(kept, UserMessage)
+    assert bool(kept.parts) != bool(report.unsafe_parts)
+    return bool(kept.parts)
+
+
+# Schemes
+
+SCHEMES = {
+    "http://x": "http",
+    "HTTPS://x/y": "https",
+    "HtTp://x": "http",
+    "https:x": "https",
+    "https:": "https",
+    "https:///x": "https",
+    "http:////x": "http",
+    "https://x/y ": "https",
+    "https://user:p%40w@x/": "https",
+    "https://a@b@x/": "https",
+    "https://x:80/": "https",
+    "https://x:/": "https",
+    "https://x:99999/": "https",
+    "https://[::1]:8080/": "https",
+    "https://[fe80::1%25eth0]/": "https",
+    "https://b\u00fccher.example/": "https",
+    "https://b%C3%BCcher.example/": "https",
+    "https://x/%41?%zz": "https",
+    "https://x?a=b c".replace(" ", "+"): "https",
+    "file:///etc/passwd": "file",
+    "FILE:///etc/passwd": "file",
+    "javascript:alert(1)": "javascript",
+    "data:image/png;base64,AAAA": "data",
+    "blob:https://x/uuid": "blob",
+    "view-source:https://x/": "view-source",
+    "url:https://x/": "url",
+    "jar:https://x!/y": "jar",
+    "a1+.-:x": "a1+.-",
+    "C:\\Windows\\win.ini": "c",
+    "gs://b/o": "gs",
+    "s3://b/o": "s3",
+}
+
+UNPARSABLE = [
+    *("", " ", "/etc/passwd", "//host/x", "///x", "images/a.png", "#fragment", "?query", "."),
+    *(" https://x/", "\thttps://x/", "\u00a0https://x/", "\ufeffhttps://x/", "\u3000https://x/"),
+    *("ht tp://x/", "https ://x/", "https://x/a b", "https://x y/", "https://x /", "https://x "),
+    *("https://x/\n", "https://x/\x7f", "ht\ntps://x/", "https:/\t/x/", "https://x/\x00", "\x00"),
+    *("https://x/%zz", "https://x/%4", "https://x/%", "https://x/#%zz", "https://%zz@x/"),
+    *("https://x:abc/", "https://x:-1/", "https://x:80:90/", "https://[::1]:x/", "https://[::1]x/"),
+    *("https://[::1/", "https://::1]/", "https://[x]/", "https://[fe80::1%eth0]/", "https://[]/"),
+    *("://x/", ":x", "1http://x", "-a:x", "+http://x/", ".a:x", "\uff48ttp://x/", "ht%74p://x/"),
+    *("https://ex%41mple/", "https://x%2f/", "https://x\\y/", "https://x^y/", "https://u\u00e9@x/"),
+    *("<https://x/>", "<URL:https://x/>", "https%3A//x/", "hxxp//x", "\u0261https//x"),
+]
+
+
+@pytest.mark.parametrize(("url", "scheme"), SCHEMES.items())
+def test_the_scheme_is_named_lower_cased(url: str, scheme: str) -> None:
+    assert scheme == urls.scheme(url)
+    assert passes(url) == (scheme in {"http", "https"})
+
+
+@pytest.mark.parametrize("url", UNPARSABLE)
+def test_what_no_reader_can_parse_has_no_scheme(url: str) -> None:
+    assert urls.scheme(url) == ""
+    if url:  # without a URL a part is inline
+        assert not passes(url)
+
+
+@given(st.text(max_size=30), st.sampled_from(["", "//", "///"]))
+def test_only_what_spells_http_passes(rest: str, slashes: str) -> None:
+    """Whatever surrounds it: what passes begins with the scheme itself."""
+    for url in (rest, rest + ":" + slashes, "file:" + slashes + rest, rest + "http://x"):
+        if url and passes(url):
+            assert url[:6].lower().startswith(("http:", "https:"))
+
+
+@given(st.text(st.sampled_from("hHtTpPsSfile:/\\@ \t\n\x00%27.#?\u0131\u017f"), max_size=14))
+def test_no_reader_takes_what_passes_for_another_scheme(url: str) -> None:
+    if url and passes(url):
+        for read in (urlsplit, _httpx):
+            try:
+                scheme = read(url).scheme
+            except ValueError:
+                continue
+            assert scheme in {"http", "https"}
+
+
+def _httpx(url: str) -> httpx.URL:
+    try:
+        return httpx.URL(url)
+    except httpx.InvalidURL as error:
+        raise ValueError(url) from error
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://" + "\u00e9" * 60 + "^@x/",
+        "http://" + "%41" * 5000 + "^@x/",
+        "http://" + "a:" * 5000 + "@@^@x/",
+        "http://" + "[" * 10_000,
+        "http://[" + "%25" * 5000,
+        "http://" + "\u00e9" * 100_000 + ".example/",
+        "http://" + "a." * 50_000 + "example/",
+        "http://" + "9" * 100_000 + "/",
+        "http://1." + "9" * 200 + "/",
+        "http:" + "%41" * 30_000 + "%",
+        "a" * 100_000,
+    ],
+    ids=range(11),
+)
+def test_a_hostile_url_is_judged_in_linear_time(url: str) -> None:
+    """An expression with two ways to match the same text would not come back at all."""
+    urls.scheme(url)
+    assert urls.is_private(urls.host(url))
+    assert not passes(url, block_private_hosts=True)
+
+
+# Hosts
+
+HOSTS = {
+    "https://Example.COM/x": "example.com",
+    "https://example.com.": "example.com",
+    "https://example.com.:443/": "example.com",
+    "https://example.com?x@y/": "example.com",
+    "https://example.com#@y/": "example.com",
+    "https://user:password@example.com/": "example.com",
+    "https://127.0.0.1@example.com/": "example.com",
+    "https://a_b.example.com/ ": "a_b.example.com",
+    "https://b\u00fccher.example/": "xn--bcher-kva.example",
+    "https://xn--bcher-kva.example/": "xn--bcher-kva.example",
+    "https://B\u00dcCHER.example/": "xn--bcher-kva.example",
+    "https://\uff45\uff58\uff41\uff4d\uff50\uff4c\uff45\u3002com/": "example.com",
+    "https://exam\u00adple.com/": "example.com",
+    "https://exam\u200bple.com/": "example.com",
+    "https://[2606:4700::1111]:80/": "2606:4700::1111",
+    "https://[2606:4700:0:0:0:0:0:1111]/": "2606:4700::1111",
+    "https://[FE80::1%25eth0]/": "fe80::1",
+    "https://0x7F.1/": "0x7f.1",
+    "https://" + "a" * 63 + ".example/": "a" * 63 + ".example",
+}
+
+UNDECIDABLE = [
+    *("https:example.com", "https:/example.com", "https:///example.com", "https:", "https://"),
+    *("https:\\\\example.com", "https:/\\example.com", "https://example.com\\@127.0.0.1/"),
+    *("https://a@b@example.com/", "https://example.com\\.a.example/", "https://@/", "https://:80/"),
+    *("https://example..com/", "https://.example.com/", "https://example.com../", "https://../"),
+    *("https://fa\u00df.example/", "https://\u03b2\u03cc\u03bb\u03bf\u03c2.example/"),
+    *("https://exam\u200dple.com/", "https://exam\u200cple.com/", "https://exam\u2064ple.com/"),
+    *("https://evil.example\uff0f.example.com/", "https://evil.example\uff1f.example.com/"),
+    *("https://evil.example\uff03.example.com/", "https://a\uff20evil.example/"),
+    *("https://ev\u2100l.example/", "https://example.com\uff1a80/", "https://127.0.0.1\u3000/"),
+    *("https://l\u1d52calhost.example/", "https://\U0001fbf127.example/"),
+    *("https://exam\U000e0100ple.com/", "https://exam\ufe0fple\U000e0101.com/"),
+    *("https://xn--localhost-.example/", "https://xn--.example/", "https://xn--\u00e9.example/"),
+    *("https://b%C3%BCcher.example/", "https://a%25b.example/", "https://exa!mple.com/"),
+    *(
+        "https://a;b.example/",
+        "https://a,b.example/",
+        "https://a&b.example/",
+        "https://a=.example/",
+    ),
+    *("https://" + "a" * 64 + ".example/", "https://" + "a." * 200 + "example/"),
+    *("https://[::1]@/", "https://[:::]/", "https://[1::2::3]/"),
+]
+
+
+@pytest.mark.parametrize(("url", "host"), HOSTS.items())
+def test_the_host_is_named_in_one_spelling(url: str, host: str) -> None:
+    assert host == urls.host(url)
+
+
+@pytest.mark.parametrize("url", UNDECIDABLE)
+def test_a_host_that_readers_may_disagree_about_has_no_name(url: str) -> None:
+    """And no policy lets it pass."""
+    assert urls.host(url) == ""
+    assert not passes(url, block_private_hosts=True)
+    assert not passes(url, allowed_hosts=["example.com", ".example.com", ".example"])
+
+
+PRIVATE = [
+    *("127.0.0.1", "127.1", "127.0.1", "2130706433", "0x7f000001", "0x7F.0.0.1", "0x7f.1"),
+    *("0177.0.0.1", "0177.1", "017700000001", "0x7f.0.0x0.1", "00000177.0.0.1", "127.0.0.1."),
+    *("127.255.255.254", "0", "0.0.0.0", "0x", "0x0", "00", "0.1.2.3"),
+    *("10.0.0.1", "010.0.0.1", "012.0.0.1", "167772161", "0xa.1", "10.1", "10.0.256"),
+    *("172.16.0.1", "172.31.255.255", "192.168.0.1", "192.168.257", "0300.0250.0.1", "3232235521"),
+    *("169.254.169.254", "2852039166", "0xa9fea9fe", "0251.0376.0251.0376", "169.254.43518"),
+    *("169.16689662", "0xa9.254.0251.254"),
+    *("100.64.0.1", "100.100.100.200", "192.0.0.192", "192.0.0.8", "168.63.129.16", "2822734096"),
+    *("192.0.2.1", "198.18.0.1", "198.51.100.1", "203.0.113.1", "192.88.99.1"),
+    *("224.0.0.1", "239.255.255.255", "240.0.0.1", "255.255.255.255", "4294967295"),
+    *("256.0.0.1", "1.2.3.256", "1.2.65536", "1.16777216", "4294967296", "1.2.3.4.5", "08.8.8.8"),
+    *("-1.0.0.1", "1.-1.1", "+1.1.1.1", "1_0.0.0.1", "a.1", "1..1", "example.0x1"),
+    *("[::1]", "[::]", "[0:0:0:0:0:0:0:1]", "[::0001]", "[fe80::1]", "[FE80::1%25eth0]"),
+    *("[febf::1]", "[fec0::1]", "[fc00::1]", "[fd00:ec2::254]", "[fd20:ce::254]", "[ff02::1]"),
+    *("[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[::ffff:a9fe:a9fe]", "[::FFFF:10.0.0.1]"),
+    *("[::127.0.0.1]", "[::7f00:1]", "[::8.8.8.8]", "[::ffff:0:127.0.0.1]", "[::ffff:0:a00:1]"),
+    *("[64:ff9b::127.0.0.1]", "[64:ff9b::a9fe:a9fe]", "[64:ff9b:1::7f00:1]", "[100::1]"),
+    *("[2002:7f00:1::]", "[2002:a9fe:a9fe::1]", "[2002:a00:1::]", "[2001::1]", "[2001:db8::1]"),
+    *("[2001:0:7f00:1::1]", "[2001:10::1]", "[3fff::1]", "[5f00::1]", "[4000::1]", "[1::1]"),
+    *("localhost", "LOCALHOST", "localhost.", "a.localhost", "localhost.localdomain"),
+    *("localhost6.localdomain6", "printer.local", "metadata", "metadata.google.internal"),
+    *("METADATA.Google.Internal.", "instance-data", "instance-data.ec2.internal", "ip6-localhost"),
+    *("host.docker.internal", "kubernetes", "redis", "router.home.arpa", "nas.lan", "db.corp"),
+    *("x.home", "x.intranet", "x.private", "kubernetes.default.svc.cluster.local"),
+    *("\uff11\uff12\uff17.0.0.1", "127\u30020\u30020\u30021", "127\uff0e1", "127\uff610.0.1"),
+    *("\u2460\u2461\u2466.0.0.1", "\u24db\u24de\u24d2\u24d0\u24db\u24d7\u24de\u24e2\u24e3"),
+    *(
+        "local\u00adhost",
+        "local\u200bhost",
+        "\u2060localhost",
+        "local\ufeffhost",
+        "local\ufe0fhost",
+    ),
+    *(
+        "\u212aubernetes",
+        "lo\u217daldomain",
+        "\U0001d7cf27.0.0.1",
+        "l\u1d52calhost",
+        "\u02e1ocalhost",
+    ),
+    *(
+        "\U0001fbf1.1",
+        "\U0001f130calhost",
+        "local\u2064host",
+        "local\U000e0100host",
+        "127\u20240.0.1",
+    ),
+]
+
+
+@pytest.mark.parametrize("host", PRIVATE)
+def test_a_private_host_is_refused_in_every_spelling(host: str) -> None:
+    for url in (
+        f"http://{host}",
+        f"HTTPS://{host}:8080/latest/meta-data?x=https://example.com#y",
+        f"http://example.com@{host}/",
+        f"http://example.com:80@{host}#@example.com/",
+        f"http://{host} ",
+    ):
+        assert urls.is_private(urls.host(url))
+        assert not passes(url, block_private_hosts=True)
+
+
+PUBLIC = [
+    *("example.com", "img.example", "a.b.c.example.org", "EXAMPLE.com.", "127.0.0.1.example.com"),
+    *(
+        "8.8.8.8",
+        "134744072",
+        "0x8.8.8.8",
+        "8.8.2056",
+        "1.1",
+        "172.15.0.1",
+        "172.32.0.1",
+    ),
+    *("192.167.1.1", "169.253.0.1", "100.63.0.1", "100.128.0.1", "11.0.0.1", "128.0.0.1"),
+    *("223.255.255.255", "168.63.129.17", "192.0.1.1", "126.255.255.255", "9.255.255.255"),
+    *("[2606:4700::1111]", "[2a00:1450::1]", "[64:ff9b::8.8.8.8]", "[::ffff:8.8.8.8]"),
+    *("[2002:808:808::1]", "[2400::1%25x]", "localhost.example.com", "local.example", "xlocal.com"),
+    *("internal.example", "home.example", "b\u00fccher.example", "lan.com", "notlocalhost.org"),
+]
+
+
+@pytest.mark.parametrize("host", PUBLIC)
+def test_a_public_host_passes(host: str) -> None:
+    for url in (f"https://{host}/a.png", f"http://user:pw@{host}:8080?x#y"):
+        assert passes(url, block_private_hosts=True)
+
+
+def test_a_private_host_passes_where_no_policy_asks() -> None:
+    """Sanitizing by itself judges schemes (contract §2.3)."""
+    assert passes("http://169.254.169.254/latest/meta-data")
+    assert passes("http://localhost/")
+    assert passes("https:x")
+
+
+# Spellings made up by Hypothesis
+
+PRIVATE_V4 = st.one_of(
+    st.integers(0, 255).map(lambda n: f"127.0.{n}.1"),
+    st.integers(0, 255).map(lambda n: f"10.{n}.0.1"),
+    st.integers(16, 31).map(lambda n: f"172.{n}.3.4"),
+    st.integers(0, 255).map(lambda n: f"192.168.{n}.9"),
+    st.sampled_from(["169.254.169.254", "100.100.100.200", "192.0.0.192", "168.63.129.16"]),
+).map(ipaddress.IPv4Address)
+
+FULL_WIDTH = {ord(char): 0xFEE0 + ord(char) for char in "0123456789abcdefx"}
+
+
+@st.composite
+def spellings(draw: st.DrawFn, address: ipaddress.IPv4Address) -> str:
+    """An IPv4 address as inet_aton and the browsers' rules read it, letters disguised."""
+    count = draw(st.integers(1, 4))
+    octets = list(address.packed)
+    numbers = [*octets[: count - 1], int.from_bytes(address.packed[count - 1 :], "big")]
+    forms = [str, hex, lambda n: f"0{n:o}" if n else "0", lambda n: f"0x{n:010X}"]
+    text = ".".join(draw(st.sampled_from(forms))(number) for number in numbers)
+    return draw(disguises(text))
+
+
+@st.composite
+def disguises(draw: st.DrawFn, text: str) -> str:
+    """The same host for every reader that maps names as IDNA does."""
+    if draw(st.booleans()):
+        text = text.translate(FULL_WIDTH)
+    dot = draw(st.sampled_from([".", ".", "\u3002", "\uff0e", "\uff61"]))
+    text = text.replace(".", dot)
+    if draw(st.booleans()):
+        place = draw(st.integers(0, len(text)))
+        invisible = draw(st.sampled_from(["\u00ad", "\u200b", "\u2060", "\ufeff", "\ufe0f"]))
+        text = text[:place] + invisible + text[place:]
+    return text + draw(st.sampled_from(["", "", "."]))
+
+
+@st.composite
+def wrapped(draw: st.DrawFn, host: str) -> str:
+    """A URL of this host."""
+    before = draw(st.sampled_from(["", "u@", "u:p@", "example.com@", "example.com:80@", "%41@"]))
+    after = draw(st.sampled_from(["", "/", ":80", ":/x", "?@example.com", "#@example.com/", " "]))
+    return draw(st.sampled_from(["http://", "https://", "HTTP://"])) + before + host + after
+
+
+@given(st.data())
+def test_no_spelling_of_a_private_address_passes(data: st.DataObject) -> None:
+    address = data.draw(PRIVATE_V4)
+    url = data.draw(wrapped(data.draw(spellings(address))))
+    assert not passes(url, block_private_hosts=True)
+
+
+@given(PRIVATE_V4, st.data())
+def test_no_ipv6_address_that_embeds_a_private_one_passes(
+    address: ipaddress.IPv4Address, data: st.DataObject
+) -> None:
+    low = int(address)
+    value = data.draw(
+        st.sampled_from(
+            [
+                low,  # IPv4-compatible
+                0xFFFF << 32 | low,  # mapped
+                0xFFFF << 48 | low,  # translated
+                0x64FF9B << 96 | low,  # NAT64
+                0x64FF9B0001 << 80 | low,  # locally synthesized
+                0x2002 << 112 | low << 80,  # 6to4
+                0x20010000 << 96 | low ^ 0xFFFFFFFF,  # Teredo
+            ]
+        )
+    )
+    embedded = ipaddress.IPv6Address(value)
+    text = data.draw(st.sampled_from([str(embedded), embedded.exploded, str(embedded).upper()]))
+    zone = data.draw(st.sampled_from(["", "%25eth0", "%251"]))
+    assert not passes(data.draw(wrapped(f"[{text}{zone}]")), block_private_hosts=True)
+
+
+@given(st.sampled_from(["localhost", "a.localhost", "metadata.google.internal"]), st.data())
+def test_no_spelling_of_a_local_name_passes(name: str, data: st.DataObject) -> None:
+    host = data.draw(disguises(data.draw(st.sampled_from([name, name.upper(), name.title()]))))
+    assert not passes(data.draw(wrapped(host)), block_private_hosts=True)
+
+
+@given(st.text(max_size=20))
+def test_any_text_has_a_verdict(text: str) -> None:
+    for url in (text, "http://" + text, "http://[" + text + "]/", "http://1." + text):
+        urls.scheme(url)
+        assert urls.is_private(urls.host(url)) in (True, False)
+        assert urls.host(url) == "" or urls.normal_host(urls.host(url)) == urls.host(url)
+
+
+# Allowed hosts
+
+ALLOWED = {
+    ("example.com", "https://example.com/"): True,
+    ("example.com", "https://EXAMPLE.com.:80/"): True,
+    ("example.com", "https://a.example.com/"): False,
+    ("example.com", "https://example.com.evil.example/"): False,
+    ("example.com", "https://evilexample.com/"): False,
+    (".example.com", "https://a.b.example.com/"): True,
+    (".example.com", "https://example.com/"): False,
+    (".example.com", "https://evilexample.com/"): False,
+    ("Example.COM.", "https://example.com/"): True,
+    ("b\u00fccher.example", "https://xn--bcher-kva.example/"): True,
+    ("xn--bcher-kva.example", "https://b\u00fccher.example/"): True,
+    ("2606:4700:0::1111", "https://[2606:4700::1111]/"): True,
+    ("127.0.0.1", "http://127.0.0.1/"): True,
+    ("127.0.0.1", "http://2130706433/"): False,
+    ("example.com", "https://example.com@evil.example/"): False,
+    ("example.com", "https://evil.example#@example.com/"): False,
+    ("example.com", "https://evil.example\\@example.com/"): False,
+    ("example.com", "https:example.com"): False,
+    ("example.com", "ftp://example.com/"): False,
+}
+
+
+@pytest.mark.parametrize(("entry", "url"), ALLOWED)
+def test_only_allowed_hosts_pass(entry: str, url: str) -> None:
+    assert ALLOWED[entry, url] == passes(url, allowed_hosts=[entry])
+    assert ALLOWED[entry, url] == passes(url, allowed_hosts=iter(["x.example", entry]))
+
+
+def test_one_allowed_host_may_be_given_as_text() -> None:
+    """A string is an iterable of strings too, and its letters are no hosts."""
+    assert passes("https://example.com/", allowed_hosts="example.com")
+    assert not passes("https://e/", allowed_hosts="example.com")
+
+
+def test_no_host_is_allowed_by_an_empty_list() -> None:
+    assert not passes("https://example.com/", allowed_hosts=[])
+
+
+def test_an_allowed_private_host_is_still_private() -> None:
+    """Both policies have to agree."""
+    assert not passes("http://10.0.0.1/", allowed_hosts=["10.0.0.1"], block_private_hosts=True)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "",
+        ".",
+        "..",
+        "*.example.com",
+        "https://example.com",
+        "example.com:80",
+        "a b",
+        "fa\u00df.de",
+        "/",
+    ],
+)
+def test_an_allowed_host_that_no_url_can_name_is_refused(entry: str) -> None:
+    with pytest.raises(ValueError, match="not a host name"):
+        sanitize_history([], allowed_hosts=[entry])
+
+
+# What other readers make of it
+
+Reader = Callable[[str], str | None]
+
+
+def _readers() -> dict[str, Reader]:
+    """URL parsers a provider may use; those that are not installed here are left out."""
+    found: dict[str, Reader] = {
+        "urllib": lambda url: urlsplit(url).hostname,
+        "httpx": lambda url: _httpx(url).raw_host.decode(),
+    }
+    others: dict[str, Callable[[Any], Reader]] = {
+        "ada_url": lambda ada: lambda url: ada.URL(url).hostname,
+        "yarl": lambda yarl: lambda url: yarl.URL(url).raw_host,
+        "urllib3.util": lambda urllib3: lambda url: urllib3.parse_url(url).host,
+    }
+    for name, make in others.items():
+        try:
+            found[name] = make(importlib.import_module(name))
+        except ImportError:
+            continue
+    return found
+
+
+PIECES = [
+    *("127.0.0.1", "localhost", "169.254.169.254", "[::1]", "2130706433", "0x7f.1", "0177.1"),
+    *("example.com", "8.8.8.8", "EXAMPLE.org", "b\u00fccher.example", "xn--bcher-kva.example"),
+    *("@", "#@", "?@", "\\@", "/@", "%40", "%2f", "%5c", "\\", "/", "//", ";", "&", "#", "?", "."),
+    *(":80", "::80", ":", "%00", "%20", " ", "\u3002", "\uff0e", "\u2024", "\u00ad", "\u200b"),
+    *("\u2064", "\ufe0f", "\U000e0100", "\uff0f", "\uff20", "\uff1f", "\uff03", "\uff1a", "\u2100"),
+    *("\u2460", "\uff11", "\u24db", "\u1d52", "xn--", "xn--localhost-", "-", "_", "~", "[", "]"),
+    *("$", "!", '"', "<", "{", "|", "^", "`", "'", "(", "*", "+", ",", "=", "\u00a0", "\u3000"),
+    *("\ufeff", "\u00df", "\u03c2", "\u200d", "\u0130", "\u212a", "\u017f", "%25", "@@"),
+]
+OPENINGS = ["http://", "https://", "http:/", "http:", "http:///", "http:\\\\", "http://u:p@"]
+
+
+def _normal(host: str) -> str:
+    """A reader's host in our spelling, an address as the number it is."""
+    name = urls.normal_host(host.strip("[]").partition("%")[0]) or host.rstrip(".").lower()
+    found = urls.addresses(name)
+    return str(found[0]) if found else name
+
+
+@functools.cache
+def _judged_public() -> list[str]:
+    """Odd URLs that the policy lets pass, the same on every machine."""
+    chance = random.Random(3)
+    made = [
+        chance.choice(OPENINGS) + "".join(chance.choices(PIECES, k=chance.randint(1, 4)))
+        for _ in range(8_000)
+    ]
+    young = [0x1D52, 0x2064, 0x1FBF1, 0x1F130, 0xE0100, 0x180F, 0xA7F2, 0x1D7CF]
+    letters = [chr(code) for code in [*range(0x80, 0x3000, 11), 0xFF0F, 0xFF41, *young]]
+    made += [f"http://l{letter}calhost.example/" for letter in letters]
+    made += [f"http://{letter}27.0.0.1/" for letter in letters]
+    return [url for url in made if passes(url, block_private_hosts=True)]
+
+
+def _must_agree(url: str, reader: str, host: str | None) -> None:
+    if host:
+        assert _normal(urls.host(url)) == _normal(host), f"{reader} reads {url!a} as {host!a}"
+        assert not urls.is_private(_normal(host))
+
+
+@pytest.mark.parametrize("reader", _readers())
+def test_every_reader_finds_the_host_that_was_judged(reader: str) -> None:
+    """What passes the policy is the same public host for other parsers, or is refused by them."""
+    read = _readers()[reader]
+    agreed = 0
+    for url in _judged_public():
+        try:
+            host = read(url)
+        except Exception:
+            continue  # it refuses the URL
+        _must_agree(url, reader, host)
+        agreed += 1
+    assert agreed > 100
+
+
+NODE = """
+const urls = JSON.parse(require("fs").readFileSync(0, "utf8"));
+const read = (url) => { try { return new URL(url).hostname } catch { return null } };
+console.log(JSON.stringify(urls.map(read)));
+"""
+
+
+@pytest.mark.skipif(not shutil.which("node"), reason="node is not installed")
+def test_a_browsers_parser_finds_the_host_that_was_judged() -> None:
+    """The WHATWG's rules, as JavaScript's ``new URL`` has them."""
+    kept = _judged_public()
+    node = subprocess.run(
+        [str(shutil.which("node")), "-e", NODE],
+        input=json.dumps(kept),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    hosts = json.loads(node.stdout)
+    assert sum(host is not None for host in hosts) > 100
+    for url, host in zip(kept, hosts, strict=True):
+        _must_agree(url, "node", host)
