@@ -3,7 +3,7 @@
 Everything public is named here; adapters for model providers are in ``golem_adapters``.
 """
 
-from golem._run.driver import partial_from as partial_from
+from golem._run.evidence import partial_from as partial_from
 from golem.agent import Agent as Agent
 from golem.codec import dump_history as dump_history
 from golem.codec import dump_message as dump_message
@@ -11,6 +11,10 @@ from golem.codec import iter_history as iter_history
 from golem.codec import load_history as load_history
 from golem.codec import load_message as load_message
 from golem.context import RunContext as RunContext
+from golem.deferral import Approval as Approval
+from golem.deferral import DeferredResults as DeferredResults
+from golem.deferral import Pending as Pending
+from golem.deferral import PendingCall as PendingCall
 from golem.errors import APIError as APIError
 from golem.errors import GolemError as GolemError
 from golem.errors import HistoryError as HistoryError
@@ -18,7 +22,9 @@ from golem.errors import ModelRetry as ModelRetry
 from golem.errors import ProtocolError as ProtocolError
 from golem.errors import ProviderError as ProviderError
 from golem.errors import RunError as RunError
+from golem.errors import SubAgentPausedError as SubAgentPausedError
 from golem.errors import ToolCanceled as ToolCanceled
+from golem.errors import ToolDeferred as ToolDeferred
 from golem.errors import ToolFailed as ToolFailed
 from golem.errors import TransportError as TransportError
 from golem.errors import UnsupportedContentError as UnsupportedContentError
@@ -26,6 +32,7 @@ from golem.events import Event as Event
 from golem.events import UnknownEvent as UnknownEvent
 from golem.events import decode_event as decode_event
 from golem.events import encode_event as encode_event
+from golem.fallback import FallbackModel as FallbackModel
 from golem.history import Change as Change
 from golem.history import EstimatedTokens as EstimatedTokens
 from golem.history import HistoryRepair as HistoryRepair
@@ -50,6 +57,9 @@ from golem.history import trim_history as trim_history
 from golem.history import turns as turns
 from golem.history import verify as verify
 from golem.ids import new_id as new_id
+from golem.limits import Timeouts as Timeouts
+from golem.limits import UsageLimitError as UsageLimitError
+from golem.limits import UsageLimits as UsageLimits
 from golem.messages import AssistantMessage as AssistantMessage
 from golem.messages import Message as Message
 from golem.messages import Native as Native

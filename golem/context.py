@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from msgspec import Struct
 
@@ -19,12 +19,21 @@ else:
     DepsT = TypeVar("DepsT")
 
 
+class Charge(Protocol):
+    """Counts what a sub-agent's run consumed into its parent's."""
+
+    def __call__(self, usage: Usage, *, requests: int, tool_calls: int, cost: float | None) -> None:
+        """Add it."""
+        ...
+
+
 class RunContext(Struct, Generic[DepsT], frozen=True):
     """The run as its tools see it; a read-only value, made anew for every call.
 
     `deps` is what the caller of the run passed. `messages` is the transcript so far and `usage`
     what the run has consumed. `call_id` and `tool_name` are empty outside a tool call; `attempt`
-    counts the calls of this tool that the run has had rejected, from 1.
+    counts the calls of this tool that the run has had rejected, from 1. `approved`: this call was
+    deferred and somebody has allowed it. `charge` adds what a sub-agent consumed to this run's.
     """
 
     deps: DepsT
@@ -35,6 +44,8 @@ class RunContext(Struct, Generic[DepsT], frozen=True):
     call_id: str = ""
     tool_name: str = ""
     attempt: int = 1
+    approved: bool = False
+    charge: Charge | None = None
 
     @property
     def idempotency_key(self) -> str:

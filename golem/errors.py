@@ -11,12 +11,14 @@ Who raises what, layer by layer::
     │   ├── APIError                        the provider answered, with an error
     │   ├── TransportError                  the connection failed, or a stream was cut
     │   └── ProtocolError                   the provider answered something unreadable
+    ├── SubAgentPausedError                 an agent that is a tool: nobody can answer it there
     └── RunError                            runs: carries the stage and the evidence (`partial`)
 
     ToolSignal                              raised *by tools*, to say how a call ended
     ├── ModelRetry                          the model is told to correct its arguments
     ├── ToolFailed                          a definitive failure, recorded for the model
-    └── ToolCanceled                        the whole run stops here
+    ├── ToolCanceled                        the whole run stops here
+    └── ToolDeferred                        the run pauses until somebody answers the call
 
 ``TypeError`` and plain ``ValueError`` mean that the *calling program* passed something wrong
 (a bad limit, a tool without a schema, an invalid prompt part); nothing has run yet.
@@ -29,6 +31,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
+    from golem.deferral import Pending
     from golem.messages import AssistantMessage
     from golem.result import Partial
 
@@ -163,6 +166,16 @@ class RunError(GolemError):
         super().__init__(f"{stage} stage: {reason}")
 
 
+class SubAgentPausedError(GolemError):
+    """An agent used as a tool paused; `pending` says what for. It has to be asked by itself."""
+
+    def __init__(self, name: str, pending: Pending) -> None:
+        self.name = name
+        self.pending = pending
+        waiting = ", ".join(c.tool_name for c in (*pending.approvals, *pending.external))
+        super().__init__(f"sub-agent {name!r} paused, waiting for an answer to: {waiting}")
+
+
 class ToolSignal(Exception):
     """Base of what a tool raises to say how its call ended; never a fault of golem."""
 
@@ -181,3 +194,17 @@ class ToolFailed(ToolSignal):
 
 class ToolCanceled(ToolSignal):
     """Stop the whole run here, closing every call of the batch that has no result."""
+
+
+class ToolDeferred(ToolSignal):
+    """Leave this call open: the run pauses, and is resumed with an answer to it.
+
+    `kind` says what it waits for: somebody's ``approval`` (then the tool runs again, with
+    ``ctx.approved``), or a result that comes from elsewhere (``external``).
+    """
+
+    def __init__(
+        self, kind: Literal["approval", "external"] = "approval", reason: str = ""
+    ) -> None:
+        self.kind: Literal["approval", "external"] = kind
+        super().__init__(reason)

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from golem.codec import encode_json
+from golem.deferral import DeferralKind
 from golem.errors import Stage
 from golem.history.report import NOTHING_REPAIRED, HistoryRepair
 from golem.messages import Message, Part
@@ -44,6 +45,7 @@ class RunStarted(_Event, frozen=True, tag="run_started"):
     kept: int
     sent: int
     repair: HistoryRepair = NOTHING_REPAIRED
+    parent_run_id: str = ""
 
 
 class ModelStarted(_Event, frozen=True, tag="model_started"):
@@ -122,14 +124,39 @@ class RunCanceled(_Event, frozen=True, tag="run_canceled"):
     reason: str = ""
 
 
+class ToolDeferred(_Event, frozen=True, tag="tool_deferred"):
+    """A call of the batch waits for somebody: ``approval``, or an ``external`` result."""
+
+    turn: int
+    call_id: str
+    name: str
+    args: str
+    deferral: DeferralKind
+    reason: str = ""
+
+
+class OutputRejected(_Event, frozen=True, tag="output_rejected"):
+    """The answer has to be corrected; rounds count from 1, turns from 0 again."""
+
+    round: int
+    reason: str
+
+
 class MessageAdded(_Event, frozen=True, tag="message_added"):
-    """A message of this run is final and part of the transcript."""
+    """A message of this run is final and part of the transcript, at place `index` of it."""
 
     message: Message
+    index: int = 0
 
 
 class RunFinished(_Event, frozen=True, tag="run_finished"):
     """Terminal: the run has its answer."""
+
+    result: Result[Any]
+
+
+class RunPaused(_Event, frozen=True, tag="run_paused"):
+    """Terminal: calls wait for somebody; ``result.pending`` says which."""
 
     result: Result[Any]
 
@@ -156,8 +183,8 @@ class UnknownEvent(Struct, frozen=True):
     data: bytes
 
 
-Terminal = RunFinished | RunFailed | RunStopped
-TERMINAL: Final = (RunFinished, RunFailed, RunStopped)
+Terminal = RunFinished | RunPaused | RunFailed | RunStopped
+TERMINAL: Final = (RunFinished, RunPaused, RunFailed, RunStopped)
 
 Event = (
     RunStarted
@@ -168,9 +195,12 @@ Event = (
     | ToolCallDelta
     | ToolStarted
     | ToolFinished
+    | ToolDeferred
     | RunCanceled
+    | OutputRejected
     | MessageAdded
     | RunFinished
+    | RunPaused
     | RunFailed
     | RunStopped
 )

@@ -9,6 +9,7 @@ from typing import Annotated, Generic, TypeVar
 
 from msgspec import Meta, Struct, field
 
+from golem.deferral import NOTHING_PENDING, Pending
 from golem.history.report import NOTHING_REPAIRED, HistoryRepair
 from golem.messages import Message, ToolMessage
 from golem.model import FinishReason
@@ -18,7 +19,9 @@ OutputT = TypeVar("OutputT")
 
 
 class Result(Struct, Generic[OutputT], frozen=True, rename="camel"):
-    """A run that reached its answer (contract §4.1).
+    """A run that reached its answer, or paused for one of its calls (contract §4.1, §4.6).
+
+    A paused run has something in `pending` and no output (None).
 
     `messages` is the canonical transcript, ready to be the next run's ``history=``: the
     instructions first (as a system message without identity, if there are any), the repaired
@@ -35,6 +38,8 @@ class Result(Struct, Generic[OutputT], frozen=True, rename="camel"):
     requests: Annotated[int, Meta(description="model requests sent, failed ones included")] = 0
     tool_calls: Annotated[int, Meta(description="tool executions begun")] = 0
     finish_reason: FinishReason | None = None
+    cost: Annotated[float | None, Meta(description="by the agent's `price`; null without")] = None
+    pending: Annotated[Pending, Meta(description="what a paused run waits for")] = NOTHING_PENDING
     repair: Annotated[HistoryRepair, Meta(description="what the history needed")] = NOTHING_REPAIRED
 
 
@@ -58,6 +63,10 @@ class Partial(Struct, frozen=True, rename="camel"):
     text: str = ""
     thinking: str = ""
     batch_results: list[ToolMessage] = field(default_factory=list[ToolMessage])
+    cost: float | None = None
+    abandoned: Annotated[
+        tuple[str, ...], Meta(description="calls whose worker thread may still be running")
+    ] = ()
 
     @property
     def resume_messages(self) -> list[Message]:

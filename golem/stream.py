@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from types import TracebackType
-from typing import Generic, Self, cast
+from typing import Any, Generic, Self, cast
 
 import anyio
 
-from golem._run.driver import CLEANUP_SECONDS, Run
+from golem._run.driver import Run
+from golem._run.machine import SayWhen, StopWhen
+from golem.closing import CLEANUP_SECONDS
 from golem.events import Event, Terminal, TextDelta
+from golem.messages import Part, UserMessage
+from golem.rawjson import clean_text
 from golem.result import OutputT, Partial, Result
 
 
@@ -26,13 +30,16 @@ class RunStream(Generic[OutputT]):
     `outcome`; what it had produced is in `partial`. Without ``async with`` read to the end:
     leaving early would leave the cleanup to the garbage collector.
 
-    After the terminal event of a run that failed or was stopped, the next pull raises its
+    After the terminal event of a run that failed or that a tool stopped, the next pull raises its
     RunError.
     """
 
     def __init__(self, run: Run) -> None:
         self._run = run
         self._events = run.events()
+        self._pulling: anyio.CancelScope | None = None
+        self._reader: int | None = None
+        self._over: anyio.Event | None = None  # made by whoever waits for it
 
     @property
     def run_id(self) -> str:
@@ -51,7 +58,7 @@ class RunStream(Generic[OutputT]):
 
     @property
     def result(self) -> Result[OutputT] | None:
-        """The result of a run that finished; None before, and for any other ending."""
+        """The result of a run that finished or paused; None before, and for any other ending."""
         return cast("Result[OutputT] | None", self._run.result)
 
     @property
@@ -59,21 +66,107 @@ class RunStream(Generic[OutputT]):
         """The evidence the run has produced so far; None while there is none."""
         return self._run.partial
 
+    @property
+    def partial_output(self) -> Any:
+        """What the answer that is on its way amounts to so far; None while that is nothing.
+
+        Text as it is, structured output as plain JSON values, best effort. For showing, never for
+        acting on: it may change until the answer is whole.
+        """
+        return self._run.partial_output
+
     def text(self) -> AsyncIterator[str]:
         """Only the text, piece by piece; raises as the stream does. Read one or the other."""
         return _Text(self)
+
+    def enqueue(
+        self,
+        text: str,
+        *,
+        parts: Iterable[Part] = (),
+        when: SayWhen = "next_turn",
+    ) -> None:
+        """Say something more to the model while the run goes on.
+
+        It joins as a user message before the next model turn, or (``idle``) when the run would
+        be over, which then goes on; its ``message_added`` event tells where. A run that ends
+        before leaves it unsaid.
+
+        Raises ValueError for a part no run may send, or when the run is over.
+        """
+        if self.outcome is not None:
+            raise ValueError("the run is over")
+        said = UserMessage(clean_text(text), parts=tuple(parts))
+        for part in said.parts:
+            part.validate()
+        self._run.enqueue(said, when)
+
+    async def stop(self, when: StopWhen = "now", *, within: float | None = None) -> Terminal | None:
+        """Stop the run: at once, after the model turn, or after the tools that are being run.
+
+        Open calls are closed with the fixed text, so that the transcript resumes without repair.
+        With `within` a later stop becomes ``now`` after that many seconds. The stream ends in
+        ``run_stopped`` (or in its answer, where that came first) and raises nothing.
+
+        Returns the terminal event: what happened. Where the stream's own reader calls it, a later
+        stop returns None at once, since the reader has to read on.
+        """
+        run = self._run
+        if run.outcome is None:
+            run.request_stop(when, None if within is None else anyio.current_time() + within)
+            if self._pulling is not None:
+                self._pulling.deadline = run.stop_at
+                await self._wait()
+            elif when == "now":
+                await self._end_here()
+            elif self._reader != anyio.get_current_task().id:
+                await self._wait()
+        return run.outcome
 
     async def aclose(self) -> None:
         """Stop the run where it is and close what it holds; as leaving the ``async with``."""
         with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
             await self._events.aclose()
             await self._run.left()
+        self._told()
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> Event:
-        return await anext(self._events)
+        run = self._run
+        if self._pulling is not None:
+            raise RuntimeError("the stream is being read by another task")
+        if run.outcome is None and anyio.current_time() >= run.stop_at:
+            await self._end_here()
+        if run.epilogue:
+            return run.epilogue.pop(0)
+        self._reader = anyio.get_current_task().id
+        with anyio.CancelScope(deadline=run.stop_at) as scope:
+            self._pulling = scope
+            try:
+                return await anext(self._events)
+            finally:
+                self._pulling = None
+                self._told()
+        return run.epilogue.pop(0)  # only a stop cancels this scope: the driver has settled
+
+    async def _end_here(self) -> None:
+        """Stop between two events: nothing is running."""
+        with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
+            await self._run.stop_here()
+            await self._events.aclose()
+        self._told()
+
+    async def _wait(self) -> None:
+        """Until the run is over."""
+        if self._over is None:
+            self._over = anyio.Event()
+        await self._over.wait()
+
+    def _told(self) -> None:
+        if self._over is not None and self._run.outcome is not None:
+            self._over.set()
 
     async def __aenter__(self) -> Self:
         return self

@@ -14,7 +14,7 @@ import inspect
 import re
 import typing
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Final, TypeVar, cast, overload
+from typing import Annotated, Any, Final, TypedDict, TypeVar, Unpack, cast, overload
 
 import msgspec
 from msgspec import Struct
@@ -42,15 +42,27 @@ class InvalidArgumentsError(ValueError):
     """Arguments that do not fit the tool's schema; the text is written for the model."""
 
 
+class ToolOptions(TypedDict, total=False):
+    """How a run treats the calls of a tool."""
+
+    retries: int
+    """How often the function may refuse its arguments (``ModelRetry``) in one run; 0."""
+    timeout: float | None
+    """Seconds for one call; the run's own ``Timeouts.tool`` where there is none."""
+    sequential: bool
+    """Nothing runs beside a call of this tool."""
+    requires_approval: bool
+    """Every call is deferred until somebody allows it."""
+
+
 class Tool:
     """A function the model may call. Make one with `tool`, or raw, with a schema of your own.
 
     ``Tool(name, function, schema=…, description=…)`` gives the function the decoded arguments as
     one dict, unchecked beyond being a JSON object. An async function runs in the run's own task,
-    any other in a worker thread. `retries` is how often the function may refuse its arguments
-    (``ModelRetry``) in one run.
+    any other in a worker thread. The options are those of `ToolOptions`.
 
-    Raises ValueError for a name that a provider would refuse.
+    Raises ValueError for a name that a provider would refuse, and for an option out of range.
     """
 
     def __init__(
@@ -60,15 +72,21 @@ class Tool:
         *,
         schema: Mapping[str, Any],
         description: str = "",
-        retries: int = 0,
+        **options: Unpack[ToolOptions],
     ) -> None:
         if not _NAME.fullmatch(name):
             raise ValueError(f"tool name {name!r}: 1 to 64 letters, digits, _ or - are needed")
+        retries, timeout = options.get("retries", 0), options.get("timeout")
         if retries < 0:
             raise ValueError(f"tool {name!r}: retries must not be negative, got {retries}")
+        if timeout is not None and not timeout > 0:
+            raise ValueError(f"tool {name!r}: timeout must be positive, got {timeout}")
         self.spec = ToolSpec(name, description, schema)
         self.function = function
         self.retries = retries
+        self.timeout = timeout
+        self.sequential = options.get("sequential", False)
+        self.requires_approval = options.get("requires_approval", False)
         self.is_async = inspect.iscoroutinefunction(function)
         self.takes_context = False
         self._arguments: type[Struct] | None = None
@@ -106,7 +124,7 @@ class Tool:
         *,
         name: str | None = None,
         description: str | None = None,
-        retries: int = 0,
+        **options: Unpack[ToolOptions],
     ) -> Tool:
         """The tool that `function` is: name, docstring and annotated parameters.
 
@@ -122,7 +140,7 @@ class Tool:
             function,
             schema=_schema(called, arguments),
             description=summary,
-            retries=retries,
+            **options,
         )
         made.takes_context = takes_context
         made._arguments = arguments
@@ -135,7 +153,7 @@ def tool(function: Callable[..., Any], /) -> Tool: ...
 
 @overload
 def tool(
-    *, name: str | None = None, description: str | None = None, retries: int = 0
+    *, name: str | None = None, description: str | None = None, **options: Unpack[ToolOptions]
 ) -> Callable[[Callable[..., Any]], Tool]: ...
 
 
@@ -145,9 +163,9 @@ def tool(
     *,
     name: str | None = None,
     description: str | None = None,
-    retries: int = 0,
+    **options: Unpack[ToolOptions],
 ) -> Tool | Callable[[Callable[..., Any]], Tool]:
-    """Make a typed function a tool; used bare or with options.
+    """Make a typed function a tool; used bare or with options (`ToolOptions`).
 
     The docstring's text is the description and its ``Args:`` section describes the parameters;
     annotations may be anything msgspec can decode, ``Annotated[…, msgspec.Meta(…)]`` included. A
@@ -157,7 +175,7 @@ def tool(
     """
 
     def make(function: Callable[..., Any]) -> Tool:
-        return Tool.from_function(function, name=name, description=description, retries=retries)
+        return Tool.from_function(function, name=name, description=description, **options)
 
     return make if function is None else make(function)
 

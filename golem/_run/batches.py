@@ -1,71 +1,133 @@
-"""One batch of tool calls: which results it has, and what decides it. Pure."""
+"""One batch of tool calls: what runs together, which results it has, what decides it. Pure."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from golem._run.commands import Canceled, Crashed, Failed, Outcome, Rejected, Returned
+from golem._run.commands import Canceled, Crashed, Deferred, Failed, Outcome, Rejected, Returned
+from golem.deferral import Pending, PendingCall
 from golem.errors import ModelRetry
 from golem.history.repair import no_result
 from golem.messages import ToolCall, ToolMessage
 
+Rejections = Counter[tuple[str, bool]]
+"""Calls rejected so far, by tool name and by whether the tool itself refused."""
+
 
 class Batch:
-    """The calls of one turn and what has become of them so far.
+    """The calls of one turn and what has become of them so far, by place in the batch.
 
-    Outcomes are recorded in call order. The first that cannot stand as a result decides the
-    batch: `failure` (the run fails) or `stopped_by` (a tool stopped the run).
+    Calls run in groups (`groups`); outcomes come in any order within a group and are judged in
+    call order once it is over (`settle`). The first that cannot stand as a result decides the
+    batch: `failure` (the run fails) or `stopped_by` (a tool stopped the run); what was deferred
+    before that waits in `pending`.
     """
 
-    def __init__(self, calls: Sequence[ToolCall], rejections: Counter[tuple[str, bool]]) -> None:
+    def __init__(self, calls: Sequence[ToolCall], rejections: Rejections) -> None:
         self.calls = calls
-        self.results: list[ToolMessage] = []
         self.failure: tuple[ToolCall, Exception] | None = None
         self.stopped_by: tuple[ToolCall, Canceled] | None = None
         self._rejections = rejections
-        self._recorded = 0
-        self._answered: set[int] = set()
+        self._outcomes: dict[int, Outcome] = {}
+        self._judged = 0
 
-    @property
-    def complete(self) -> bool:
-        """Whether nothing more is to be recorded."""
-        return self.decided or self._recorded == len(self.calls)
+    def groups(self, together: Callable[[ToolCall], bool]) -> list[list[int]]:
+        """Places that run concurrently: maximal runs of calls that may run `together`."""
+        groups: list[list[int]] = []
+        joinable = False
+        for place, call in enumerate(self.calls):
+            if joinable and together(call):
+                groups[-1].append(place)
+            else:
+                groups.append([place])
+            joinable = together(call)
+        return groups
 
     @property
     def decided(self) -> bool:
         """Whether nothing further of this batch may start."""
         return self.failure is not None or self.stopped_by is not None
 
-    def record(self, call: ToolCall, outcome: Outcome) -> ToolMessage | None:
-        """Take the outcome of the next call; its result, unless the outcome decides the batch.
+    @property
+    def complete(self) -> bool:
+        """Whether nothing more is to be recorded."""
+        return self.decided or self._judged == len(self.calls)
 
-        Raises TypeError for any other call: outcomes out of order would pair with wrong calls.
+    def record(self, place: int, outcome: Outcome) -> None:
+        """Take the outcome of the call at `place`; it is evidence from here on.
+
+        Raises TypeError for a call that has one, or that nothing was asked of any more.
         """
-        if self.complete or call is not self.calls[self._recorded]:
-            raise TypeError(f"call {call.id!r} is not the one whose outcome is due")
-        position, self._recorded = self._recorded, self._recorded + 1
-        if isinstance(outcome, Canceled):
-            self.stopped_by = call, outcome
+        if place in self._outcomes or self.complete or not 0 <= place < len(self.calls):
+            raise TypeError(f"no outcome is due for call {place} of the batch")
+        self._outcomes[place] = outcome
+
+    def outcome(self, place: int) -> Outcome | None:
+        """What the call at `place` came to, if it has."""
+        return self._outcomes.get(place)
+
+    def settle(self) -> None:
+        """Judge, in call order, what has been recorded."""
+        while self._judged in self._outcomes and not self.decided:
+            self._judge(self.calls[self._judged], self._outcomes[self._judged])
+            self._judged += 1
+
+    def result(self, place: int) -> ToolMessage | None:
+        """The result of the call at `place`, if its outcome is one."""
+        outcome = self._outcomes.get(place)
+        if not isinstance(outcome, (Returned, Failed, Rejected)):
             return None
-        if isinstance(outcome, Crashed):
-            self.failure = call, outcome.error
-            return None
-        if isinstance(outcome, Rejected) and not self._may_correct(call, outcome):
-            self.failure = call, ModelRetry(outcome.reason)
-            return None
-        result = _result(call, outcome)
-        self._answered.add(position)
-        self.results.append(result)
-        return result
+        return _result(self.calls[place], outcome)
+
+    @property
+    def results(self) -> list[ToolMessage]:
+        """The results that count, in call order: those before what decided the batch."""
+        end = self._judged - 1 if self.decided else self._judged
+        return [result for place in range(end) if (result := self.result(place))]
+
+    @property
+    def beside(self) -> list[ToolMessage]:
+        """Results that exist and do not count: of calls after the one that stopped the run."""
+        places = [place for place in sorted(self._outcomes) if place >= self._judged]
+        return [result for place in places if (result := self.result(place))]
+
+    @property
+    def evidence(self) -> list[ToolMessage]:
+        """Every result there is, in call order, whatever becomes of the batch."""
+        last = self._judged - 1 if self.failure is not None else -1
+        places = [place for place in sorted(self._outcomes) if place != last]
+        return [result for place in places if (result := self.result(place))]
+
+    @property
+    def pending(self) -> Pending:
+        """What the batch waits for."""
+        calls = [
+            PendingCall(outcome.kind, call.id, call.name, call.args, outcome.reason)
+            for place, call in enumerate(self.calls)
+            if isinstance(outcome := self._outcomes.get(place), Deferred)
+        ]
+        return Pending(
+            approvals=tuple(call for call in calls if call.kind == "approval"),
+            external=tuple(call for call in calls if call.kind == "external"),
+        )
 
     def close(self) -> list[ToolMessage]:
-        """Results for the calls that have none, in call order: the run stops here."""
-        return [
-            no_result(call)
-            for position, call in enumerate(self.calls)
-            if position not in self._answered
-        ]
+        """Results for the calls that have none that counts, in call order."""
+        answered = {
+            place
+            for place in range(self._judged - 1 if self.decided else self._judged)
+            if self.result(place) is not None
+        }
+        return [no_result(call) for n, call in enumerate(self.calls) if n not in answered]
+
+    def _judge(self, call: ToolCall, outcome: Outcome) -> None:
+        if isinstance(outcome, Canceled):
+            self.stopped_by = call, outcome
+        elif isinstance(outcome, Crashed):
+            self.failure = call, outcome.error
+        elif isinstance(outcome, Rejected) and not self._may_correct(call, outcome):
+            self.failure = call, ModelRetry(outcome.reason)
 
     def _may_correct(self, call: ToolCall, outcome: Rejected) -> bool:
         # The function's own refusals and golem's have a budget each (contract §4.5).

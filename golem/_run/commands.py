@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from golem.messages import Message, Part, ToolCall
+from golem.deferral import DeferralKind
+from golem.messages import AssistantMessage, Message, Part, ToolCall
 
 
 class CallModel(Struct, frozen=True):
@@ -19,15 +20,26 @@ class CallModel(Struct, frozen=True):
 class RunTools(Struct, frozen=True):
     """Run the calls of one turn; reply with `Machine.tools_replied`.
 
-    Each call is announced with `Machine.tool_started` and its outcome is reported with
-    `Machine.tool_finished`, in call order; one that decides the batch ends it.
+    The batch from `Machine.tools_started` says which calls run together; it is told of every
+    call that is entered and of every outcome. `approved`: somebody has allowed these calls.
     """
 
     turn: int
     calls: Sequence[ToolCall]
+    approved: bool = False
 
 
-Command = CallModel | RunTools
+class DecodeOutput(Struct, frozen=True):
+    """Make a value of the answer; reply with `Machine.output_accepted` or `output_rejected`.
+
+    The answer is the message's text, or `call`, a call of an output tool.
+    """
+
+    answer: AssistantMessage
+    call: ToolCall | None = None
+
+
+Command = CallModel | RunTools | DecodeOutput
 
 
 def describe(error: BaseException) -> str:
@@ -45,6 +57,10 @@ class Returned(Struct, frozen=True):
     text: str
     parts: tuple[Part, ...] = ()
 
+    def describe(self) -> str:
+        """Nothing went wrong."""
+        return ""
+
 
 class Failed(Struct, frozen=True):
     """The tool says that it failed for good (`golem.errors.ToolFailed`)."""
@@ -59,7 +75,7 @@ class Failed(Struct, frozen=True):
 class Rejected(Struct, frozen=True):
     """The call must be corrected by the model, who reads `text`.
 
-    It counts against `budget` rejections of tool `name` in this run; `by_tool`: by the tool itself
+    It counts against `budget` rejections of the tool in this run; `by_tool`: by the tool itself
     (``ModelRetry``), else by golem before anything ran.
     """
 
@@ -73,6 +89,17 @@ class Rejected(Struct, frozen=True):
         return f"rejected: {self.reason}"
 
 
+class Deferred(Struct, frozen=True):
+    """The call waits for somebody (`golem.errors.ToolDeferred`, ``requires_approval``)."""
+
+    kind: DeferralKind
+    reason: str
+
+    def describe(self) -> str:
+        """Why there is no result."""
+        return f"waits for {self.kind}"
+
+
 class Canceled(Struct, frozen=True):
     """The tool stops the run (`golem.errors.ToolCanceled`)."""
 
@@ -84,13 +111,14 @@ class Canceled(Struct, frozen=True):
 
 
 class Crashed(Struct, frozen=True):
-    """The tool raised anything else."""
+    """The tool raised anything else; `abandoned`: its worker thread may still be running."""
 
     error: Exception
+    abandoned: bool = False
 
     def describe(self) -> str:
         """What went wrong, in words."""
         return describe(self.error)
 
 
-Outcome = Returned | Failed | Rejected | Canceled | Crashed
+Outcome = Returned | Failed | Rejected | Deferred | Canceled | Crashed

@@ -8,38 +8,75 @@ are given, there is no clock and no I/O here (contract §4.2, §4.4).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from typing import TypeVar
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, TypeVar
 
 from msgspec.structs import replace
 
-from golem._run.batches import Batch
-from golem._run.commands import CallModel, Command, Outcome, RunTools, describe
+from golem._run.batches import Batch, Rejections
+from golem._run.commands import (
+    CallModel,
+    Command,
+    DecodeOutput,
+    Outcome,
+    RunTools,
+    describe,
+)
+from golem._run.ledger import Ledger
+from golem._run.resume import Resumption
+from golem._run.transcript import Added, Transcript
+from golem.deferral import NOTHING_PENDING, Pending
 from golem.errors import Stage, ToolCanceled
-from golem.history.report import HistoryRepair
+from golem.history.repair import no_result
+from golem.history.report import NOTHING_REPAIRED, HistoryRepair
+from golem.limits import NO_LIMITS, UsageLimitError
 from golem.messages import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage
-from golem.model import Delta, FinishReason, Response, TextDelta, ThinkingDelta
+from golem.model import Delta, FinishReason, Response, TextDelta, ThinkingDelta, ToolCallDelta
+from golem.output import ARRIVED, Output
 from golem.result import Partial, Result
-from golem.usage import Usage
 
-C = TypeVar("C", CallModel, RunTools)
-M = TypeVar("M", UserMessage, AssistantMessage, ToolMessage)
+C = TypeVar("C", CallModel, RunTools, DecodeOutput)
+
+StopWhen = Literal["now", "after_tools", "after_model"]
+SayWhen = Literal["next_turn", "idle"]
+
+CUT_SHORT: Final[dict[FinishReason, str]] = {
+    "length": "it was cut off at the length limit",
+    "content_filter": "it was withheld by the provider's content filter",
+}
+"""Endings of a turn whose text cannot be decoded as if it were whole."""
+
+PAUSE_TURN: Final = "pause_turn"
+"""A provider's word for: send this back as it is and let me go on."""
 
 
 class RunFailure(Exception):
     """The run cannot go on: at which stage, and why (``__cause__``: the error behind it)."""
 
-    def __init__(self, stage: Stage, reason: str) -> None:
+    def __init__(self, stage: Stage, reason: str, cause: BaseException | None = None) -> None:
         self.stage: Stage = stage
         self.reason = reason
         super().__init__(reason)
+        self.__cause__ = cause
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """What holds for a whole run."""
+
+    output: Output = field(default_factory=Output)
+    output_tools: bool = False
+    output_retries: int = 0
+    max_turns: int = 10
 
 
 class Machine:
     """One run, from its repaired history to its answer.
 
     `head` is what the run starts from: the instructions, if any, and the repaired history without
-    system messages. `prompt` is the message the run begins with, unstamped.
+    system messages. `prompt` is the message the run begins with, unstamped. `resumption` is the
+    pending turn to complete first; its results stand in `head` behind its asking message.
     """
 
     def __init__(
@@ -49,65 +86,112 @@ class Machine:
         prompt: UserMessage | None,
         run_id: str,
         conversation_id: str,
-        repair: HistoryRepair,
-        max_turns: int,
+        repair: HistoryRepair = NOTHING_REPAIRED,
+        rules: Rules | None = None,
+        ledger: Ledger | None = None,
+        resumption: Resumption | None = None,
     ) -> None:
         self.run_id = run_id
         self.conversation_id = conversation_id
-        self.usage = Usage()
-        self.requests = 0
-        self.tool_calls = 0
+        self.ledger = ledger or Ledger(NO_LIMITS, None)
         self.finish_reason: FinishReason | None = None
-        self._head = list(head)
-        self._added: list[Message] = [] if prompt is None else [self._stamp(prompt)]
+        self.abandoned: list[str] = []
+        self._rules = rules or Rules()
         self._repair = repair
-        self._max_turns = max_turns
+        self._transcript = Transcript(head, run_id, conversation_id, resumption)
         self._turn = 0
         self._completed_turns = 0
+        self._rounds = 0
         self._command: Command | None = None
-        self._answer: AssistantMessage | None = None
         self._end: RunFailure | None = None
-        self._to_run: tuple[ToolCall, ...] = ()
+        self._answer: AssistantMessage | None = None
+        self._accepted = False
+        self._value: Any = None
+        self._pending = NOTHING_PENDING
+        self._resuming = resumption is not None
+        self._to_run: Sequence[ToolCall] = ()
         self._batch: Batch | None = None
-        self._rejections: Counter[tuple[str, bool]] = Counter()
-        self._heard = False
-        self._text: list[str] = []
-        self._thinking: list[str] = []
+        self._beside: list[ToolMessage] = []
+        self._rejections: Rejections = Counter()
+        self._steering: dict[SayWhen, list[UserMessage]] = {"next_turn": [], "idle": []}
+        self._stop: StopWhen | None = None
+        self._forget_fragments()
+        if resumption is not None:
+            self._to_run = tuple(resumption.calls[place] for place in resumption.approved)
+            if not self._to_run:
+                self._record([])
+        if prompt is not None:
+            self._transcript.add([prompt])
+
+    # What the driver asks
 
     @property
     def messages(self) -> list[Message]:
         """The transcript: what the run started from and what it has added."""
-        return self._head + self._added
+        return self._transcript.messages
 
     @property
     def new_messages(self) -> list[Message]:
-        """What the run has added, the prompt first."""
-        return list(self._added)
+        """What the run has added: answers to pending calls, the prompt, everything after it."""
+        return self._transcript.new_messages
 
     def next(self) -> Command | None:
-        """The command to carry out now; None when the run has its answer.
+        """The command to carry out now; None when the run has its answer, or has paused.
 
         Raises RunFailure when the run may not go on.
         """
-        if self._command is None and self._answer is None:
+        if self._command is None and not self.finished:
             self._command = self._decide()
         return self._command
 
-    def _decide(self) -> Command:
+    @property
+    def finished(self) -> bool:
+        """Whether the run has come to its end: with an answer, or paused."""
+        return (self._accepted or bool(self._pending)) and self._end is None
+
+    def joined(self) -> Iterator[Added]:
+        """The messages that have joined the transcript since this was last asked."""
+        return self._transcript.joined()
+
+    def enqueue(self, message: UserMessage, when: SayWhen) -> None:
+        """Have a user message join at the next legal place, or when the run would be over."""
+        self._steering[when].append(message)
+
+    def request_stop(self, when: StopWhen) -> None:
+        """End the run at the next place that `when` allows."""
+        self._stop = when
+
+    def _decide(self) -> Command | None:
         if self._end is not None:
             raise self._end
+        if self._stop == "now":
+            raise self.stop_now()
+        if self._answer is not None:
+            return self._decode(self._answer)
+        if self._stop == "after_model" and self._completed_turns:
+            raise self.stop_now()
         if self._to_run:
-            return RunTools(self._turn - 1, self._to_run)
-        if self._turn >= self._max_turns:
+            self._check_limits(about_to_run=len(self._to_run))
+            return RunTools(max(self._turn - 1, 0), self._to_run, self._resuming)
+        if self._stop is not None and self._completed_turns:
+            raise self.stop_now()
+        self._transcript.add(self._steer("next_turn"))
+        if self._turn >= self._rules.max_turns:
             raise RunFailure("loop", f"model turn limit exceeded after {self._turn} turns")
         return CallModel(self._turn, self.messages)
+
+    def _decode(self, answer: AssistantMessage) -> Command | None:
+        if not self._rules.output.is_text:
+            return DecodeOutput(answer, self._output_call_of(answer))
+        self._accept(answer.content)  # words are the output as they are
+        return None if self._accepted else self._decide()
 
     # The model
 
     def request_sent(self) -> None:
         """A request of the current `CallModel` goes out."""
         self._at(CallModel)
-        self.requests += 1
+        self.ledger.requests += 1
         self._forget_fragments()
 
     def fragment(self, delta: Delta) -> None:
@@ -117,22 +201,29 @@ class Machine:
             self._text.append(delta.text)
         elif isinstance(delta, ThinkingDelta):
             self._thinking.append(delta.text)
+        else:
+            self._calls.append(delta)
 
-    def model_replied(self, response: Response) -> AssistantMessage:
-        """The model's turn is complete; the message as it joins the transcript."""
+    def model_replied(self, response: Response) -> None:
+        """The model's turn is complete and joins the transcript."""
         self._at(CallModel)
-        message = self._stamp(response.message)
         self._command = None
-        self._added.append(message)
         self._turn += 1
         self._completed_turns += 1
-        self.usage += response.usage
         self.finish_reason = response.finish_reason
+        (message,) = self._transcript.add([response.message])
         self._forget_fragments()
-        self._to_run = message.tool_calls
-        if not message.tool_calls:
+        self.ledger.add_response(response.usage)
+        if message.tool_calls:
+            self._to_run = message.tool_calls
+            if self._output_call_of(message) is not None:
+                self._answer = message
+        elif response.details.finish_reason != PAUSE_TURN:
             self._answer = message
-        return message
+        try:
+            self._check_limits()
+        except RunFailure as failure:
+            self._end = failure
 
     # The tools
 
@@ -147,21 +238,25 @@ class Machine:
     def tool_started(self) -> None:
         """A tool is entered."""
         self._running()
-        self.tool_calls += 1
+        self.ledger.tool_calls += 1
 
-    def tool_finished(self, call: ToolCall, outcome: Outcome) -> ToolMessage | None:
-        """The outcome of the next call of the batch; its result, if it is one."""
-        return self._running().record(call, outcome)
+    def tool_deferred(self) -> None:
+        """The tool that was entered only said that its call must wait: it did not execute."""
+        self.ledger.tool_calls -= 1
+
+    def tool_finished(self, place: int, outcome: Outcome) -> None:
+        """The outcome of the call at `place` of the batch."""
+        self._running().record(place, outcome)
 
     def rejections(self, tool_name: str) -> int:
         """How often this run has had calls of that tool rejected."""
         return self._rejections[tool_name, True] + self._rejections[tool_name, False]
 
-    def tools_replied(self) -> list[ToolMessage]:
-        """The batch is over: its results as they join the transcript.
+    def tools_replied(self) -> None:
+        """The batch is over: its results join the transcript.
 
         A failed batch contributes none and ends the transcript at its asking turn; a stopped one
-        has every call closed (contract §4.4). `next()` raises what ends the run.
+        has every call closed; one with deferred calls pauses the run (contract §4.4, §4.6).
         """
         batch = self._running()
         if not batch.complete:
@@ -170,69 +265,190 @@ class Machine:
         if batch.failure is not None:
             call, error = batch.failure
             reason = f"tool {call.name!r} (call {call.id!r}): {describe(error)}"
-            self._end = RunFailure("tool", reason)
-            self._end.__cause__ = error
-            return []
-        closings: list[ToolMessage] = []
+            self._end = RunFailure("tool", reason, error)
+            return
         if batch.stopped_by is not None:
             call, canceled = batch.stopped_by
             reason = f"tool {call.name!r} (call {call.id!r}) canceled the run: {canceled.reason}"
-            self._end = RunFailure("canceled", reason)
-            self._end.__cause__ = ToolCanceled(canceled.reason)
-            closings = batch.close()
-        results = [self._stamp(result) for result in (*batch.results, *closings)]
-        self._added += results
+            self._end = RunFailure("canceled", reason, ToolCanceled(canceled.reason))
+            self._beside = [self._transcript.stamp(result) for result in batch.beside]
+            self._record([*batch.results, *batch.close()])
+            return
+        self._pending = batch.pending
+        self._record(batch.results)
+
+    def _record(self, results: Sequence[ToolMessage]) -> None:
+        """Results of the batch that is over join the transcript, in the turn they belong to."""
+        if self._resuming:
+            self._transcript.complete_turn(results)
+        else:
+            self._transcript.add(results)
+        self._resuming = False
         self._batch = None
         self._to_run = ()
-        return results
+
+    # The output
+
+    def output_accepted(self, value: Any) -> None:
+        """The answer is the run's output, unless somebody has more to say."""
+        self._at(DecodeOutput)
+        self._command = None
+        self._accept(value)
+
+    def _accept(self, value: Any) -> None:
+        answer, self._answer = self._answer, None
+        if answer is not None and self._to_run:
+            self._close_output(answer, ARRIVED)
+        if said := self._steer("idle"):
+            self._transcript.add(said)
+        else:
+            self._value, self._accepted = value, True
+
+    def output_rejected(self, reason: str, error: BaseException | None = None) -> int | None:
+        """The answer has to be corrected; which round that is, None when none is left.
+
+        The rejected answer stays, what was wrong with it is told to the model, and turns are
+        counted anew (contract §4.7).
+        """
+        self._at(DecodeOutput)
+        self._command = None
+        if self._rounds >= self._rules.output_retries:
+            tried = f"output failed validation after {self._rounds + 1} attempts: "
+            self._end = RunFailure("decode", f"{tried if self._rounds else ''}{reason}", error)
+            return None
+        answer, self._answer = self._answer, None
+        self._rounds += 1
+        self._turn = 0
+        call = self._output_call_of(answer) if answer is not None else None
+        if answer is None or call is None:
+            text = f"Your previous response was rejected: {reason}. Correct it and respond again."
+            self._transcript.add([UserMessage(text)])
+        else:
+            self._close_output(
+                answer,
+                f"Your result was rejected: {reason}. "
+                f"Correct the arguments and call {call.name} again.",
+            )
+        return self._rounds
+
+    def output_failed(self, error: Exception) -> None:
+        """The decoder broke: nothing to correct."""
+        self._at(DecodeOutput)
+        self._command = None
+        self._end = RunFailure("decode", describe(error), error)
+
+    def cut_short(self) -> str:
+        """Why the answer cannot be decoded as if it were whole; empty when it can."""
+        if not self._rules.output.structured or self.finish_reason is None:
+            return ""
+        return CUT_SHORT.get(self.finish_reason, "")
+
+    def _output_call_of(self, message: AssistantMessage) -> ToolCall | None:
+        if not self._rules.output_tools:
+            return None
+        is_output = self._rules.output.is_output_call
+        return next((call for call in message.tool_calls if is_output(call)), None)
+
+    def _close_output(self, answer: AssistantMessage, text: str) -> None:
+        """Close the calls of an answering turn: `text` for the output call, the rest neutrally."""
+        output = self._output_call_of(answer)
+        self._transcript.add(
+            replace(no_result(call), content=text) if call is output else no_result(call)
+            for call in answer.tool_calls
+        )
+        self._to_run = ()
+
+    # Endings
+
+    def stop_now(self) -> RunFailure:
+        """The run ends here: what has finished is recorded, every open call is closed."""
+        if self._to_run:
+            batch = self._batch or Batch(self._to_run, self._rejections)
+            batch.settle()
+            self._beside = [self._transcript.stamp(result) for result in batch.beside]
+            self._record([*batch.results, *batch.close()])
+        self._command = None
+        self._end = RunFailure("canceled", "the run was stopped")
+        return self._end
+
+    def _check_limits(self, about_to_run: int = 0) -> None:
+        crossed: UsageLimitError | None = self.ledger.crossed(about_to_run=about_to_run)
+        if crossed is not None:
+            raise RunFailure("usage", str(crossed), crossed)
+
+    def stamped(self, result: ToolMessage) -> ToolMessage:
+        """A result of the batch as it will join the transcript."""
+        return self._transcript.stamp(result)
 
     # What is left of it
 
     @property
-    def result(self) -> Result[str]:
-        """The result of a run that has its answer."""
-        if self._answer is None:
+    def result(self) -> Result[Any]:
+        """The result of a run that has its answer, or has paused."""
+        if not self.finished:
             raise TypeError("the run has no answer yet")
         return Result(
-            output=self._answer.content,
+            output=self._value,
             messages=self.messages,
             new_messages=self.new_messages,
             run_id=self.run_id,
             conversation_id=self.conversation_id,
-            usage=self.usage,
-            requests=self.requests,
-            tool_calls=self.tool_calls,
+            usage=self.ledger.usage,
+            requests=self.ledger.requests,
+            tool_calls=self.ledger.tool_calls,
             finish_reason=self.finish_reason,
+            cost=self.ledger.cost,
+            pending=self._pending,
             repair=self._repair,
         )
 
     @property
     def partial(self) -> Partial | None:
         """The evidence so far; None when there is none beyond what the caller knows already."""
-        text, thinking = "".join(self._text), "".join(self._thinking)
-        if not (self._heard or self.usage or self._completed_turns or self.tool_calls):
+        ledger = self.ledger
+        if not (self._heard or ledger.usage or self._completed_turns or ledger.tool_calls):
             return None
         return Partial(
             messages=self.messages,
             new_messages=self.new_messages,
             run_id=self.run_id,
             conversation_id=self.conversation_id,
-            usage=self.usage,
-            requests=self.requests,
-            tool_calls=self.tool_calls,
+            usage=ledger.usage,
+            requests=ledger.requests,
+            tool_calls=ledger.tool_calls,
             finish_reason=self.finish_reason,
-            text=text,
-            thinking=thinking,
-            batch_results=[self._stamp(r) for r in self._batch.results] if self._batch else [],
+            cost=ledger.cost,
+            text="".join(self._text),
+            thinking="".join(self._thinking),
+            batch_results=self._unrecorded(),
+            abandoned=tuple(self.abandoned),
         )
 
-    def _stamp(self, message: M) -> M:
-        return replace(message, run_id=self.run_id, conversation_id=self.conversation_id)
+    @property
+    def pending(self) -> Pending:
+        """What a paused run waits for."""
+        return self._pending
+
+    def _unrecorded(self) -> list[ToolMessage]:
+        """Results that exist beside the transcript: of a batch that is not over, or failed."""
+        made = self._batch.evidence if self._batch is not None else []
+        answers = self._transcript.answers() if self._resuming else []
+        return [*answers, *map(self._transcript.stamp, made), *self._beside]
+
+    @property
+    def streamed(self) -> tuple[str, list[ToolCallDelta]]:
+        """The text and the call fragments of the answer that is on its way."""
+        return "".join(self._text), self._calls
+
+    def _steer(self, when: SayWhen) -> list[UserMessage]:
+        waiting, self._steering[when] = self._steering[when], []
+        return waiting
 
     def _forget_fragments(self) -> None:
         self._heard = False
-        self._text.clear()
-        self._thinking.clear()
+        self._text: list[str] = []
+        self._thinking: list[str] = []
+        self._calls: list[ToolCallDelta] = []
 
     def _at(self, kind: type[C]) -> C:
         """The command being carried out; it must be of that kind."""

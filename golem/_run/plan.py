@@ -6,20 +6,29 @@ from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Sequen
 from dataclasses import dataclass
 from typing import Any
 
+import tenacity
+
+from golem._run.herald import Observer
+from golem._run.journal import Write
+from golem._run.ledger import Price
+from golem._run.resume import Unresolved
 from golem._run.toolbox import Toolbox
 from golem.context import RunContext
-from golem.events import Event
+from golem.deferral import DeferredResults
+from golem.history.bounds import TokenCounter
+from golem.limits import Timeouts, UsageLimits
 from golem.messages import Message, UserMessage
-from golem.model import Model, Settings
-
-Observer = Callable[[Event], Awaitable[None] | None]
-"""Called with every event of a run; its exceptions are logged and never fail the run."""
+from golem.model import Model, OutputSchema, Settings, ToolSpec
+from golem.output import Output, OutputMode
 
 HistoryProcessor = Callable[
     [list[Message]],
     Iterable[Message] | AsyncIterable[Message] | Awaitable[Iterable[Message]],
 ]
-"""Rewrites the supplied history once per run, before validation and repair (contract §2.4)."""
+"""Rewrites the supplied history once per run, before validation and repair (contract §2.4).
+
+As a *request* processor it rewrites what one request carries, and nothing else.
+"""
 
 Instructions = str | Callable[[RunContext[Any]], str | Awaitable[str]]
 """Fixed text, or a function of the run that gives it."""
@@ -36,8 +45,40 @@ class Plan:
     deps: Any
     run_id: str
     conversation_id: str
+    parent_run_id: str
     instructions: Sequence[Instructions]
     processor: HistoryProcessor | None
+    request_processor: HistoryProcessor | None
     observers: Sequence[Observer]
     settings: Settings | None
+    output: Output
+    output_mode: OutputMode
+    output_retries: int
     max_turns: int
+    parallel: bool
+    limits: UsageLimits
+    timeouts: Timeouts
+    retry: tenacity.BaseRetrying | None
+    price: Price | None
+    counter: TokenCounter | None
+    journal: Write | None
+    deferred: DeferredResults | None
+    unresolved: Unresolved
+
+    @property
+    def specs(self) -> Sequence[ToolSpec]:
+        """The tools a request advertises, output tools last."""
+        if not self.output_tools:
+            return self.toolbox.specs
+        return (*self.toolbox.specs, *self.output.tools)
+
+    @property
+    def output_tools(self) -> bool:
+        """Whether the result is given by calling an output tool."""
+        return self.output_mode == "tool" and bool(self.output.shapes)
+
+    @property
+    def output_schema(self) -> OutputSchema | None:
+        """The schema that the provider is asked to enforce."""
+        asked = self.output_mode == "native" and self.output.shapes and not self.output.takes_text
+        return self.output.schema if asked else None

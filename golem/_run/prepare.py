@@ -2,6 +2,7 @@
 
     supplied history
       → history processor   the application's cut or rewrite; once, on exactly what was supplied
+      → answers             of a resumed run: its pending turn is completed as far as known
       → validation          media that no run may send is named before anything is paid for
       → repair              every call answered in its turn, every result asked for
       → system messages out the current instructions govern, never those of a stored history
@@ -15,13 +16,15 @@ validation nor donate its conversation, and repair must see what the processor h
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterable, Iterable, Sequence
+from collections.abc import AsyncIterable, Awaitable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from golem._run.commands import describe
-from golem._run.machine import Machine, RunFailure
-from golem._run.plan import HistoryProcessor, Plan
+from golem._run.ledger import Ledger
+from golem._run.machine import Machine, Rules, RunFailure
+from golem._run.plan import Plan
+from golem._run.resume import Resumption, resume
 from golem.context import RunContext
 from golem.errors import HistoryError
 from golem.history.repair import normalize_history
@@ -36,6 +39,7 @@ class Prepared:
 
     messages: list[Message]
     repair: HistoryRepair
+    resumption: Resumption | None = None
 
 
 async def prepare_history(plan: Plan) -> Prepared:
@@ -45,15 +49,19 @@ async def prepare_history(plan: Plan) -> Prepared:
     send, an empty one without a prompt included.
     """
     try:
-        processed = await _process(plan.processor, plan.history)
+        given = plan.history
+        processed = given if plan.processor is None else await as_list(plan.processor(list(given)))
+        resumption = None
+        if plan.deferred is not None:
+            processed, resumption = resume(list(processed), plan.deferred, plan.unresolved)
         repaired, report = normalize_history(processed)
         _validate(repaired)
     except Exception as error:
-        raise RunFailure("history", describe(error)) from error
+        raise RunFailure("history", describe(error), error) from error
     kept = [message for message in repaired if type(message) is not SystemMessage]
     if plan.prompt is None and not kept:
         raise RunFailure("history", "there is nothing to send: no prompt, and no history is left")
-    return Prepared(kept, report)
+    return Prepared(kept, report, resumption)
 
 
 def donated_conversation(messages: Sequence[Message]) -> str:
@@ -74,7 +82,7 @@ async def start_machine(plan: Plan, prepared: Prepared, context: RunContext[Any]
     try:
         instructions = await _resolve(plan, context)
     except Exception as error:
-        raise RunFailure("history", f"instructions: {describe(error)}") from error
+        raise RunFailure("history", f"instructions: {describe(error)}", error) from error
     system = [SystemMessage(instructions)] if instructions else []
     return Machine(
         head=[*system, *prepared.messages],
@@ -82,16 +90,21 @@ async def start_machine(plan: Plan, prepared: Prepared, context: RunContext[Any]
         run_id=context.run_id,
         conversation_id=context.conversation_id,
         repair=prepared.repair,
-        max_turns=plan.max_turns,
+        rules=Rules(
+            output=plan.output,
+            output_tools=plan.output_tools,
+            output_retries=plan.output_retries,
+            max_turns=plan.max_turns,
+        ),
+        ledger=Ledger(plan.limits, plan.price),
+        resumption=prepared.resumption,
     )
 
 
-async def _process(
-    processor: HistoryProcessor | None, history: Sequence[Message]
-) -> Iterable[Message]:
-    if processor is None:
-        return history
-    processed = processor(list(history))
+async def as_list(
+    processed: Iterable[Message] | AsyncIterable[Message] | Awaitable[Iterable[Message]],
+) -> list[Message]:
+    """What a processor gave, in whichever form, as a list."""
     if isinstance(processed, AsyncIterable):
         return [message async for message in processed]
     if inspect.isawaitable(processed):
@@ -119,7 +132,8 @@ async def _resolve(plan: Plan, context: RunContext[Any]) -> str:
             continue
         text = function(context)
         dynamic.append(_text_or_none(await text if inspect.isawaitable(text) else text))
-    return clean_text("\n\n".join(filter(None, [*fixed, *dynamic])))
+    asked = plan.output.instructions if plan.output_mode == "prompt" and plan.output.shapes else ""
+    return clean_text("\n\n".join(filter(None, [*fixed, *dynamic, asked])))
 
 
 def _text_or_none(text: object) -> str:

@@ -10,15 +10,24 @@ import inspect
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
+import anyio
 import anyio.to_thread
 
 from golem import rawjson
-from golem._run.commands import Canceled, Crashed, Failed, Outcome, Rejected, Returned
+from golem._run.commands import (
+    Canceled,
+    Crashed,
+    Deferred,
+    Failed,
+    Outcome,
+    Rejected,
+    Returned,
+)
 from golem.context import RunContext
-from golem.errors import ModelRetry, ToolCanceled, ToolFailed
+from golem.errors import ModelRetry, ToolCanceled, ToolDeferred, ToolFailed
 from golem.messages import ToolCall
 from golem.model import ToolSpec
-from golem.tools import InvalidArgumentsError, Tool, result_of
+from golem.tools import InvalidArgumentsError, Tool, ToolResult, result_of
 
 ARGUMENT_CORRECTIONS: Final = 1
 """How often, for each tool name, a run has the model correct a call that could not be run."""
@@ -41,8 +50,16 @@ class Toolbox:
             self._tools[made.name] = made
         self.specs: Sequence[ToolSpec] = tuple(tool.spec for tool in self._tools.values())
 
-    def prepare(self, call: ToolCall) -> Callable[[RunContext[Any]], Any] | Rejected | Crashed:
-        """The call ready to be run, or why it cannot be: no tool runs here.
+    def __contains__(self, name: str) -> bool:
+        return name in self._tools
+
+    def is_sequential(self, call: ToolCall) -> bool:
+        """Whether nothing may run beside this call."""
+        found = self._tools.get(call.name)
+        return found is not None and found.sequential
+
+    def prepare(self, call: ToolCall, *, approved: bool) -> Ready | Outcome:
+        """The call ready to be run, or what has become of it already: no tool runs here.
 
         Crashed only where a type's own validation raises what is no complaint about its values.
         """
@@ -58,36 +75,60 @@ class Toolbox:
             return Rejected(reason, _rejection(reason), ARGUMENT_CORRECTIONS, False)
         except Exception as error:  # noqa: BLE001 - the code of an argument's type
             return Crashed(error)
-        return functools.partial(_invoke, found, arguments)
+        if found.requires_approval and not approved:
+            return Deferred("approval", "")
+        return Ready(found, arguments)
 
-    async def run(
-        self, call: ToolCall, ready: Callable[[RunContext[Any]], Any], context: RunContext[Any]
-    ) -> Outcome:
-        """Run a prepared call to its end. Cancellation passes through."""
+
+class Ready:
+    """A call with its tool and its arguments bound."""
+
+    def __init__(self, tool: Tool, arguments: dict[str, Any]) -> None:
+        self._tool = tool
+        self._arguments = arguments
+
+    @property
+    def in_thread(self) -> bool:
+        """Whether it runs in a worker thread, which nothing can stop."""
+        return not self._tool.is_async
+
+    async def run(self, context: RunContext[Any], limit: float | None) -> Outcome:
+        """Run it to its end, or to its timeout (the tool's own, else `limit`), in seconds.
+
+        Cancellation passes through.
+        """
+        seconds = self._tool.timeout if self._tool.timeout is not None else limit
+        result: ToolResult | None = None
         try:
-            result = result_of(await ready(context))
+            with anyio.move_on_after(seconds):
+                result = result_of(await self._invoke(context))
         except ModelRetry as refusal:
             reason = rawjson.clean_text(refusal.reason)
-            return Rejected(reason, _rejection(reason), self._tools[call.name].retries, True)
+            return Rejected(reason, _rejection(reason), self._tool.retries, True)
         except ToolFailed as failure:
             return Failed(rawjson.clean_text(failure.reason))
+        except ToolDeferred as deferral:
+            return Deferred(deferral.kind, rawjson.clean_text(deferral.reason))
         except ToolCanceled as stop:
             return Canceled(rawjson.clean_text(stop.reason))
         except Exception as error:  # noqa: BLE001 - whatever the tool's author did not foresee
             return Crashed(error)
+        if result is None:
+            late = TimeoutError(f"timed out after {seconds:g} s")
+            return Crashed(late, abandoned=self.in_thread)
         return Returned(result.text, result.parts)
+
+    async def _invoke(self, context: RunContext[Any]) -> Any:
+        tool = self._tool
+        positional = (context,) if tool.takes_context else ()
+        bound = functools.partial(tool.function, *positional, **self._arguments)
+        if tool.is_async:
+            return await bound()
+        # The thread cannot be stopped; a cancelled run does not wait for it.
+        # Boxed: a decorated async function gives a coroutine there, which trio would refuse.
+        (value,) = await anyio.to_thread.run_sync(lambda: (bound(),), abandon_on_cancel=True)
+        return await value if inspect.isawaitable(value) else value
 
 
 def _rejection(reason: str) -> str:
     return f"Your tool call was rejected: {reason}. Correct the arguments and call the tool again."
-
-
-async def _invoke(tool: Tool, arguments: dict[str, Any], context: RunContext[Any]) -> Any:
-    positional = (context,) if tool.takes_context else ()
-    bound = functools.partial(tool.function, *positional, **arguments)
-    if tool.is_async:
-        return await bound()
-    # The thread cannot be stopped; a cancelled run does not wait for it.
-    # Boxed: a decorated async function gives a coroutine there, which trio would refuse.
-    (value,) = await anyio.to_thread.run_sync(lambda: (bound(),), abandon_on_cancel=True)
-    return await value if inspect.isawaitable(value) else value

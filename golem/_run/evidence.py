@@ -1,0 +1,44 @@
+"""Evidence that travels with an exception: how a cancelled run's partial reaches its caller."""
+
+from __future__ import annotations
+
+from typing import Final, cast
+
+from golem.errors import RunError
+from golem.result import Partial
+
+_EVIDENCE: Final = "_golem_partial"
+
+
+def partial_from(error: BaseException) -> Partial | None:
+    """The evidence of the run that `error` ended, wherever it hangs; None where there is none.
+
+    Searches the exception, its cause and context, and the members of groups: an external
+    cancellation is the backend's own exception and carries the evidence along (contract §4.4).
+    Where a cancel scope swallowed the exception, use ``stream.partial`` or the journal.
+    """
+    seen: set[int] = set()
+    waiting: list[BaseException | None] = [error]
+    while waiting:
+        found = waiting.pop()
+        if found is None or id(found) in seen:
+            continue
+        seen.add(id(found))
+        if isinstance(found, RunError):
+            return found.partial
+        attached = found.__dict__.get(_EVIDENCE)
+        if isinstance(attached, Partial):
+            return attached
+        waiting += [found.__context__, found.__cause__]
+        if isinstance(found, BaseExceptionGroup):
+            waiting += cast("BaseExceptionGroup[BaseException]", found).exceptions
+    return None
+
+
+def attach(error: BaseException, partial: Partial | None) -> None:
+    """Hang the evidence on an exception that passes through."""
+    error.__dict__[_EVIDENCE] = partial
+    if isinstance(error, BaseExceptionGroup):
+        # A scope that takes its own cancellation out of a group makes a new group of the rest.
+        for member in cast("BaseExceptionGroup[BaseException]", error).exceptions:
+            attach(member, partial)

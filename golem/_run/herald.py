@@ -1,0 +1,70 @@
+"""Makes the events of one run, stamped and counted, and shows them to everyone who watches."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeVar
+
+import anyio
+
+from golem import events as ev
+from golem.closing import CLEANUP_SECONDS
+from golem.model import Delta, TextDelta, ThinkingDelta
+
+E = TypeVar("E", bound=ev.Event)
+
+Observer = Callable[[ev.Event], Awaitable[None] | None]
+"""Called with every event of a run; its exceptions are logged and never fail the run."""
+
+_log = logging.getLogger("golem")
+
+
+class Herald:
+    """The events of one run."""
+
+    def __init__(self, run_id: str, conversation_id: str, observers: Sequence[Observer]) -> None:
+        self.run_id = run_id
+        self.conversation_id = conversation_id
+        self._observers = observers
+        self._seq = 0
+
+    def event(self, kind: type[E], *values: Any, **named: Any) -> E:
+        """The next event of the run."""
+        event = kind(self.run_id, self.conversation_id, self._seq, *values, **named)
+        self._seq += 1
+        return event
+
+    def delta(self, delta: Delta) -> ev.Event:
+        """A piece of an answer, as an event."""
+        if isinstance(delta, TextDelta):
+            return self.event(ev.TextDelta, delta.text)
+        if isinstance(delta, ThinkingDelta):
+            return self.event(ev.ThinkingDelta, delta.text)
+        return self.event(ev.ToolCallDelta, delta.index, delta.id, delta.name, delta.args)
+
+    async def show(self, event: ev.Event) -> None:
+        """Show the event to every observer; what they raise is theirs.
+
+        Where one is cancelled, the others still get the event: none of them misses one.
+        """
+        observers = iter(self._observers)
+        try:
+            for observer in observers:
+                await self._show(observer, event)
+        except GeneratorExit:  # thrown away with its event loop: nothing can be awaited any more
+            raise
+        except BaseException:
+            for observer in observers:
+                with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
+                    await self._show(observer, event)
+            raise
+
+    async def _show(self, observer: Observer, event: ev.Event) -> None:
+        try:
+            done = observer(event)
+            if inspect.isawaitable(done):
+                await done
+        except Exception:  # noqa: BLE001 - an observer must never fail the run
+            _log.exception("an observer of run %s failed at event %d", self.run_id, event.seq)

@@ -1,0 +1,46 @@
+"""What a run has consumed, its sub-agents included. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from golem.limits import UsageLimitError, UsageLimits
+from golem.usage import Usage
+
+Price = Callable[[Usage], float]
+"""What some usage costs, in any unit; golem ships no price table."""
+
+
+class Ledger:
+    """Counts, and the limits they are held against."""
+
+    def __init__(self, limits: UsageLimits, price: Price | None) -> None:
+        self.usage = Usage()
+        self.requests = 0
+        self.tool_calls = 0
+        self.cost: float | None = None if price is None else 0.0
+        self._limits = limits
+        self._price = price
+
+    def add_response(self, usage: Usage) -> None:
+        """One response of this run's model."""
+        self.usage += usage
+        if self._price is not None:
+            self.cost = (self.cost or 0.0) + self._price(usage)
+
+    def add_run(self, usage: Usage, *, requests: int, tool_calls: int, cost: float | None) -> None:
+        """All that a sub-agent's run consumed."""
+        self.usage += usage
+        self.requests += requests
+        self.tool_calls += tool_calls
+        if cost is not None:
+            self.cost = (self.cost or 0.0) + cost
+
+    def crossed(self, *, about_to_run: int = 0) -> UsageLimitError | None:
+        """The first limit that is crossed, with `about_to_run` more tool calls."""
+        return self._limits.check(
+            self.usage,
+            requests=self.requests,
+            tool_calls=self.tool_calls + about_to_run,
+            cost=self.cost,
+        )

@@ -1,0 +1,176 @@
+"""One turn of the model: attempts, fragments, timeouts; every attempt has its events."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+
+import anyio
+import anyio.lowlevel
+
+from golem import events as ev
+from golem._run.commands import CallModel, describe
+from golem._run.herald import Herald
+from golem._run.machine import Machine, RunFailure
+from golem._run.plan import Plan
+from golem._run.prepare import as_list
+from golem._run.retry import Attempts
+from golem._run.waiting import Waiting
+from golem.closing import closable
+from golem.errors import ProtocolError
+from golem.history.repair import normalize_history
+from golem.limits import UsageLimitError
+from golem.messages import AssistantMessage
+from golem.model import Delta, Request, Response
+
+
+class ModelTurn:
+    """Carries out one `CallModel`."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        machine: Machine,
+        herald: Herald,
+        waiting: Waiting,
+        command: CallModel,
+        *,
+        streaming: bool,
+    ) -> None:
+        self._plan = plan
+        self._machine = machine
+        self._herald = herald
+        self._waiting = waiting
+        self._command = command
+        self._streaming = streaming
+        self._heard = False
+        self._response: Response | None = None
+
+    async def events(self) -> AsyncGenerator[ev.Event, None]:
+        """Send the request until it is answered or may not be sent again.
+
+        Raises RunFailure: ``history`` for a request processor, ``model`` or ``usage`` for the rest.
+        """
+        self._waiting.turn_begins()
+        request = await self._request()
+        attempts: Attempts | None = None
+        attempt = 0
+        while True:
+            attempt += 1
+            failure: Exception | None = None
+            yield self._herald.event(ev.ModelStarted, self._command.turn, attempt)
+            self._machine.request_sent()
+            try:
+                async with aclosing(self._answer(request)) as answer:
+                    async for event in answer:
+                        yield event
+            except Exception as error:  # noqa: BLE001 - any error of a model ends the attempt
+                failure = error
+                # A client that made the caller's cancellation its own error does not undo it.
+                await anyio.lowlevel.checkpoint_if_cancelled()
+            yield self._finished(attempt, failure)
+            if failure is None:
+                return
+            if self._plan.retry is not None and attempts is None:
+                attempts = Attempts(self._plan.retry)
+            await self._pause_after(failure, attempts)
+
+    def _finished(self, attempt: int, failure: Exception | None) -> ev.ModelFinished:
+        turn, response = self._command.turn, self._response
+        if failure is not None or response is None:
+            error = "" if failure is None else describe(failure)
+            return self._herald.event(ev.ModelFinished, turn, attempt, error=error)
+        usage, reason = response.usage, response.finish_reason
+        return self._herald.event(ev.ModelFinished, turn, attempt, usage, reason)
+
+    async def _pause_after(self, failure: Exception, attempts: Attempts | None) -> None:
+        """Wait for the next attempt, or end the run: nothing is repeated that was given out."""
+        delay: float | None = None
+        if attempts is not None and not self._heard and self._response is None:
+            delay = await attempts.delay_after(failure)
+        if delay is None:
+            raise RunFailure("model", describe(failure), failure)
+        try:
+            await self._waiting.on(anyio.sleep(delay), turn=True)
+        except TimeoutError as error:
+            raise RunFailure("model", describe(error), error) from failure
+
+    async def _answer(self, request: Request) -> AsyncGenerator[ev.Event, None]:
+        if not self._streaming:
+            generated = self._plan.model.generate(request)
+            self._take(await self._waiting.on(generated, turn=True))
+            return
+        waiting_for = "first_token"
+        async with aclosing(closable(self._plan.model.stream(request))) as answer:
+            while (item := await self._next(answer, waiting_for)) is not None:
+                waiting_for = "between_tokens"
+                if self._response is not None:
+                    raise ProtocolError("the model went on after its response")
+                if isinstance(item, Response):
+                    self._take(item)
+                    continue
+                self._heard = True
+                self._machine.fragment(item)
+                yield self._herald.delta(item)
+        if self._response is None:
+            raise ProtocolError("the model ended its stream without a response")
+
+    async def _next(
+        self, answer: AsyncIterator[Delta | Response], waiting_for: str
+    ) -> Delta | Response | None:
+        try:
+            return await self._waiting.on(anext(answer), turn=True, fragment=waiting_for)
+        except StopAsyncIteration:
+            return None
+
+    def _take(self, answer: object) -> None:
+        """The model's turn is complete from here on, whatever becomes of its connection."""
+        response = _checked(answer)
+        self._machine.model_replied(response)
+        self._response = response
+
+    async def _request(self) -> Request:
+        """The request as it goes out: processed, repaired, counted."""
+        plan = self._plan
+        messages = self._command.messages
+        if plan.request_processor is not None:
+            try:
+                processed = await self._waiting.on(as_list(plan.request_processor(list(messages))))
+                messages, _ = normalize_history(processed)
+            except Exception as error:
+                raise RunFailure("history", describe(error), error) from error
+        request = Request(
+            messages,
+            tools=plan.specs,
+            output_schema=plan.output_schema,
+            settings=plan.settings,
+        )
+        await self._check_size(request)
+        return request
+
+    async def _check_size(self, request: Request) -> None:
+        limit = self._plan.limits.per_request_input_tokens
+        if limit is None or self._plan.counter is None:
+            return
+        try:
+            counted = self._plan.counter.count_tokens(request.messages, request.tools)
+            tokens = await self._waiting.on(counted, turn=True)
+        except Exception as error:
+            reason = f"token count failed before request: {describe(error)}"
+            raise RunFailure("model", reason, error) from error
+        if tokens > limit:
+            crossed = UsageLimitError("per-request input token", limit, tokens)
+            raise RunFailure("usage", str(crossed), crossed)
+
+
+def _checked(answer: object) -> Response:
+    """A model's answer, if it is one that every later run can send again."""
+    message: object = answer.message if isinstance(answer, Response) else None
+    if not isinstance(answer, Response) or not isinstance(message, AssistantMessage):
+        raise ProtocolError("the model's answer is no Response with an AssistantMessage")
+    for part in message.parts:
+        try:
+            part.validate()
+        except ValueError as error:
+            raise ProtocolError(f"the model's answer: {error}") from error
+    return answer

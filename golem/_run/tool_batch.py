@@ -1,0 +1,154 @@
+"""One batch of tool calls: groups that run together, their events, the journal of their results.
+
+A group runs to its end inside one coroutine, between two events: no task outlives it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+
+from golem import events as ev
+from golem._run.commands import Crashed, Deferred, Outcome, Rejected, RunTools, describe
+from golem._run.herald import Herald
+from golem._run.journal import Journal, tell
+from golem._run.machine import Machine, RunFailure
+from golem._run.plan import Plan
+from golem._run.toolbox import Ready
+from golem._run.waiting import Waiting
+from golem.context import RunContext
+from golem.messages import ToolCall, ToolMessage
+
+
+class ToolBatch:
+    """Carries out one `RunTools`."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        machine: Machine,
+        herald: Herald,
+        waiting: Waiting,
+        journal: Journal,
+        command: RunTools,
+    ) -> None:
+        self._plan = plan
+        self._machine = machine
+        self._herald = herald
+        self._waiting = waiting
+        self._journal = journal
+        self._command = command
+        self._batch = machine.tools_started()
+
+    async def events(self) -> AsyncGenerator[ev.Event, None]:
+        """Check the whole batch, then run it group by group, in call order.
+
+        Raises RunFailure (``tool``) where golem's own timeout strikes, (``history``) where the
+        journal fails.
+        """
+        batch, turn = self._batch, self._command.turn
+        ready = [self._prepare(call) for call in batch.calls]
+        for group in batch.groups(self._together):
+            for place in group:
+                call = batch.calls[place]
+                yield self._herald.event(ev.ToolStarted, turn, call.id, call.name, call.args)
+            await self._run(group, ready)
+            for place in group:
+                yield self._finished(place)
+            if batch.decided:
+                break
+        self._machine.tools_replied()
+        async with aclosing(tell(self._machine, self._journal, self._herald)) as told:
+            async for event in told:
+                yield event
+        if batch.stopped_by is not None:
+            call, canceled = batch.stopped_by
+            yield self._herald.event(ev.RunCanceled, turn, call.id, call.name, canceled.reason)
+
+    def _prepare(self, call: ToolCall) -> Ready | Outcome:
+        return self._plan.toolbox.prepare(call, approved=self._command.approved)
+
+    def _together(self, call: ToolCall) -> bool:
+        return self._plan.parallel and not self._plan.toolbox.is_sequential(call)
+
+    async def _run(self, group: Sequence[int], ready: Sequence[Ready | Outcome]) -> None:
+        try:
+            if len(group) == 1:
+                await self._waiting.on(self._run_call(group[0], ready[group[0]]))
+            else:
+                await self._waiting.on(self._run_together(group, ready))
+        except TimeoutError as error:
+            raise RunFailure("tool", describe(error), error) from error
+        self._batch.settle()
+        for place in group:  # a rejection is a result only now that it is known to be allowed
+            if isinstance(self._batch.outcome(place), Rejected) and not self._batch.decided:
+                await self._journal.write_result(self._machine, self._batch.result(place))
+
+    async def _run_together(self, group: Sequence[int], ready: Sequence[Ready | Outcome]) -> None:
+        failures: list[RunFailure] = []
+
+        async def run(place: int) -> None:
+            try:  # a failing journal must not cancel the siblings: they finish
+                await self._run_call(place, ready[place])
+            except RunFailure as failure:
+                failures.append(failure)
+
+        async with anyio.create_task_group() as tasks:
+            for place in group:
+                tasks.start_soon(run, place)
+        if failures:
+            raise failures[0]
+
+    async def _run_call(self, place: int, ready: Ready | Outcome) -> None:
+        call = self._batch.calls[place]
+        outcome = ready if not isinstance(ready, Ready) else await self._execute(call, ready)
+        self._machine.tool_finished(place, outcome)
+        if not isinstance(outcome, Rejected):
+            await self._journal.write_result(self._machine, self._batch.result(place))
+
+    async def _execute(self, call: ToolCall, ready: Ready) -> Outcome:
+        machine = self._machine
+        context: RunContext[Any] = RunContext(
+            deps=self._plan.deps,
+            run_id=machine.run_id,
+            conversation_id=machine.conversation_id,
+            messages=tuple(machine.messages),
+            usage=machine.ledger.usage,
+            call_id=call.id,
+            tool_name=call.name,
+            attempt=machine.rejections(call.name) + 1,
+            approved=self._command.approved,
+            charge=machine.ledger.add_run,
+        )
+        machine.tool_started()
+        try:
+            outcome = await ready.run(context, self._waiting.timeouts.tool)
+        except BaseException:
+            if ready.in_thread:
+                machine.abandoned.append(call.id)
+            raise
+        if isinstance(outcome, Deferred):
+            machine.tool_deferred()
+        elif isinstance(outcome, Crashed):
+            if outcome.abandoned:
+                machine.abandoned.append(call.id)
+            # A tool that made the caller's cancellation its own error does not undo it.
+            await anyio.lowlevel.checkpoint_if_cancelled()
+        return outcome
+
+    def _finished(self, place: int) -> ev.Event:
+        call, outcome = self._batch.calls[place], self._batch.outcome(place)
+        about = (self._command.turn, call.id, call.name, call.args)
+        if isinstance(outcome, Deferred):
+            return self._herald.event(ev.ToolDeferred, *about, outcome.kind, outcome.reason)
+        result = self._batch.result(place) or ToolMessage()
+        if self._batch.failure is not None and self._batch.failure[0] is call:
+            result = ToolMessage()
+        error = outcome.describe() if outcome is not None else ""
+        return self._herald.event(
+            ev.ToolFinished, *about, result.content, result.parts, result.failed, error
+        )

@@ -1,0 +1,116 @@
+"""The transcript of a run: what it started from, the turn it completes, what it adds. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple, TypeVar
+
+from msgspec.structs import replace
+
+from golem._run.resume import Resumption
+from golem.messages import AssistantMessage, Message, ToolMessage, UserMessage
+
+M = TypeVar("M", UserMessage, AssistantMessage, ToolMessage)
+
+
+class Added(NamedTuple):
+    """A message that has joined the transcript, and where it stands in it."""
+
+    place: int
+    message: Message
+
+
+class Transcript:
+    """Messages in order; what the run adds is stamped with its ids, what it was given is not.
+
+    `head` is what the run starts from. Of a resumed run it holds the pending turn with a result
+    for each call behind its asking message; those are taken into a slot of their own, which
+    `complete_turn` fills again.
+    """
+
+    def __init__(
+        self,
+        head: Sequence[Message],
+        run_id: str,
+        conversation_id: str,
+        resumption: Resumption | None = None,
+    ) -> None:
+        self._head = list(head)
+        self._run_id = run_id
+        self._conversation_id = conversation_id
+        self._added: list[Message] = []
+        self._fresh: list[Added] = []
+        self._slot = len(self._head)
+        self._slotted: list[ToolMessage] = []
+        self._resolved: list[Message] = []
+        self._resumption = resumption
+        if resumption is not None:
+            self._open_slot(resumption)
+
+    @property
+    def messages(self) -> list[Message]:
+        """All of it, as the next request would carry it."""
+        if self._resumption is None:
+            return self._head + self._added
+        slot = self._slot
+        return [*self._head[:slot], *self._slotted, *self._head[slot:], *self._added]
+
+    @property
+    def new_messages(self) -> list[Message]:
+        """What the run has added: answers to pending calls first, then in order."""
+        return self._resolved + self._added
+
+    def joined(self) -> Iterator[Added]:
+        """The messages that have joined since this was last asked."""
+        while self._fresh:
+            yield self._fresh.pop(0)
+
+    def add(self, messages: Iterable[M]) -> list[M]:
+        """Messages join at the end; as they stand there."""
+        stamped = [self.stamp(message) for message in messages]
+        end = len(self._head) + len(self._slotted) + len(self._added)
+        self._added += stamped
+        self._fresh += [Added(end + n, message) for n, message in enumerate(stamped)]
+        return stamped
+
+    def complete_turn(self, made: Iterable[ToolMessage]) -> None:
+        """The pending turn gets its results, in call order: those it had, the answers, `made`.
+
+        A call that got none is pending still.
+        """
+        resumption = self._resumption
+        if resumption is None:
+            raise TypeError("there is no pending turn")
+        by_place = dict(zip(resumption.approved, made, strict=False))
+        self._slotted = []
+        for place, had in enumerate(resumption.results):
+            result = had if had is not None else by_place.get(place)
+            if result is None:
+                continue
+            if had is None or place in resumption.answered:
+                result = self.stamp(result)
+                self._resolved.append(result)
+                self._fresh.append(Added(self._slot + len(self._slotted), result))
+            self._slotted.append(result)
+
+    def answers(self) -> list[ToolMessage]:
+        """The answers that have not joined yet, stamped."""
+        resumption = self._resumption
+        if resumption is None or self._resolved:
+            return []
+        answered = [resumption.results[place] for place in sorted(resumption.answered)]
+        return [self.stamp(answer) for answer in answered if answer is not None]
+
+    def stamp(self, message: M) -> M:
+        """The message with the run's ids."""
+        return replace(message, run_id=self._run_id, conversation_id=self._conversation_id)
+
+    def _open_slot(self, resumption: Resumption) -> None:
+        asking = [n for n, message in enumerate(self._head) if message is resumption.asking]
+        self._slot = asking[-1] + 1
+        del self._head[self._slot : self._slot + len(resumption.calls)]
+        self._slotted = [
+            result
+            for place, result in enumerate(resumption.results)
+            if result is not None and place not in resumption.answered
+        ]

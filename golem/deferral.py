@@ -1,0 +1,56 @@
+"""Calls that wait for somebody: what a paused run left open, and the answers that resume it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct, field
+
+from golem.tools import ToolResult
+
+DeferralKind = Literal["approval", "external"]
+
+
+class PendingCall(Struct, frozen=True, rename="camel"):
+    """A call that a tool deferred: for approval, or for a result from elsewhere."""
+
+    kind: DeferralKind
+    call_id: str
+    tool_name: str
+    args: Annotated[str, Meta(description="the model's argument text")]
+    reason: str = ""
+
+
+class Pending(Struct, frozen=True, rename="camel"):
+    """What a paused run waits for, in call order. Falsy when it is nothing."""
+
+    approvals: tuple[PendingCall, ...] = ()
+    external: tuple[PendingCall, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.approvals or self.external)
+
+    def __len__(self) -> int:
+        return len(self.approvals) + len(self.external)
+
+
+NOTHING_PENDING = Pending()
+
+
+class Approval(Struct, frozen=True):
+    """Somebody's word on a call: run it, or tell the model (with `reason`) that it may not."""
+
+    approved: bool
+    reason: str = ""
+
+
+class DeferredResults(Struct, frozen=True):
+    """The answers to the pending calls of a paused run, by call id.
+
+    `approvals`: True, False or an `Approval`. `external`: the result itself, text or a
+    `ToolResult`. How a call was deferred is not in the history and is not checked.
+    """
+
+    approvals: Mapping[str, bool | Approval] = field(default_factory=dict[str, bool | Approval])
+    external: Mapping[str, str | ToolResult] = field(default_factory=dict[str, str | ToolResult])

@@ -1,0 +1,65 @@
+"""A model that is several: the next one answers where one cannot."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from typing import Any
+
+from golem.closing import closable
+from golem.errors import ProviderError
+from golem.model import Delta, Model, Request, Response
+
+
+class FallbackModel:
+    """Asks its members in turn: the next one where one fails with a retryable error.
+
+    Only before anything of an answer was given out; an error after the first fragment, or one
+    that asking again cannot mend, is raised. The last member's error is raised with the others'
+    as its context. Histories are portable between members.
+
+    Raises ValueError without members.
+    """
+
+    def __init__(self, members: Sequence[Model]) -> None:
+        if not members:
+            raise ValueError("a FallbackModel needs at least one model")
+        self._members = tuple(members)
+
+    def __repr__(self) -> str:
+        return f"FallbackModel([{', '.join(map(repr, self._members))}])"
+
+    @property
+    def native_output(self) -> bool:
+        """Whether every member can enforce an output schema."""
+        return all(getattr(member, "native_output", False) for member in self._members)
+
+    async def generate(self, request: Request) -> Response:
+        """The answer of the first member that gives one."""
+        *others, last = self._members
+        for member in others:
+            try:
+                return await member.generate(request)
+            except ProviderError as error:
+                if not error.retryable:
+                    raise
+        return await last.generate(request)
+
+    async def stream(self, request: Request) -> AsyncGenerator[Delta | Response, Any]:
+        """The answer of the first member that begins one."""
+        *others, last = self._members
+        for member in others:
+            begun = False
+            try:
+                async with aclosing(closable(member.stream(request))) as answer:
+                    async for item in answer:
+                        begun = True
+                        yield item
+            except ProviderError as error:
+                if begun or not error.retryable:
+                    raise
+            else:
+                return
+        async with aclosing(closable(last.stream(request))) as answer:
+            async for item in answer:
+                yield item

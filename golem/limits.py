@@ -1,0 +1,95 @@
+"""What a run may consume, and the timeouts golem keeps for it (contract §4.4, §4.8)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Final
+
+from msgspec import Meta, Struct
+
+from golem.usage import Usage
+
+
+class UsageLimitError(Exception):
+    """A run went over one of its limits; the cause of a RunError of stage ``usage``."""
+
+    def __init__(self, kind: str, limit: float, actual: float) -> None:
+        self.kind = kind
+        self.limit = limit
+        self.actual = actual
+        super().__init__(kind, limit, actual)
+
+    def __str__(self) -> str:
+        return f"run exceeded the {self.kind} limit of {self.limit:g} (used {self.actual:g})"
+
+
+class UsageLimits(Struct, frozen=True, kw_only=True):
+    """Upper bounds of one run; None is no bound. Reaching a bound is fine, crossing it is not.
+
+    They are checked after every response and before every batch of tools, sub-agents included.
+    `per_request_input_tokens` is checked before a request is sent, with a counter.
+
+    Raises ValueError for a negative bound.
+    """
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    total_tokens: int | None = None
+    requests: Annotated[int | None, Meta(description="model requests, failed ones too")] = None
+    tool_calls: Annotated[int | None, Meta(description="tool executions")] = None
+    cost: Annotated[float | None, Meta(description="in the unit of `price`")] = None
+    per_request_input_tokens: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            limit = getattr(self, name)
+            if limit is not None and limit < 0:
+                raise ValueError(f"usage limit {name} must not be negative, got {limit}")
+
+    def check(
+        self, usage: Usage, *, requests: int, tool_calls: int, cost: float | None
+    ) -> UsageLimitError | None:
+        """The first limit that is crossed."""
+        for kind, limit, actual in (
+            ("input token", self.input_tokens, usage.input_tokens),
+            ("output token", self.output_tokens, usage.output_tokens),
+            ("total token", self.total_tokens, usage.total_tokens),
+            ("request", self.requests, requests),
+            ("tool call", self.tool_calls, tool_calls),
+            ("cost", self.cost, cost or 0.0),
+        ):
+            if limit is not None and actual > limit:
+                return UsageLimitError(kind, limit, actual)
+        return None
+
+
+NO_LIMITS: Final = UsageLimits()
+
+
+class Timeouts(Struct, frozen=True, kw_only=True):
+    """Seconds golem waits at most; None waits for ever.
+
+    They run only while golem waits, so a slow consumer trips none of them. `total` is for the
+    whole run and also strikes at the next pull, `turn` for one model turn with its retries,
+    `first_token` and `between_tokens` for a streamed answer, `tool` for one tool call.
+
+    Raises ValueError for a timeout that is not positive.
+    """
+
+    total: float | None = None
+    turn: float | None = None
+    first_token: float | None = None
+    between_tokens: float | None = None
+    tool: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            seconds = getattr(self, name)
+            if seconds is not None and not seconds > 0:
+                raise ValueError(f"timeout {name} must be positive, got {seconds}")
+
+    def __iter__(self) -> Iterator[float | None]:
+        return (getattr(self, name) for name in self.__struct_fields__)
+
+
+NO_TIMEOUTS: Final = Timeouts()
