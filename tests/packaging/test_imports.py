@@ -15,7 +15,9 @@ def loaded_by(name: str) -> set[str]:
     return set(done.stdout.split())
 
 
-def test_importing_golem_loads_neither_httpx_nor_an_adapter() -> None:
+def test_importing_golem_loads_neither_httpx_nor_an_adapter_nor_an_extra() -> None:
     loaded = loaded_by("golem")
     assert "golem.agent" in loaded
-    assert loaded.isdisjoint({"httpx", "httpcore", "trio", "golem_adapters", "golem.wire.http"})
+    assert loaded.isdisjoint(
+        {"httpx", "httpcore", "trio", "golem_adapters", "golem.wire.http", "opentelemetry"}
+    )
