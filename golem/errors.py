@@ -28,7 +28,7 @@ Any other exception that leaves golem is a bug in golem.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 if TYPE_CHECKING:
     from golem.deferral import Pending
@@ -48,9 +48,10 @@ class GolemError(Exception):
         return _rebuild, (type(self), self.args, self.__dict__.copy())
 
 
-def _rebuild(
-    cls: type[GolemError], args: tuple[object, ...], state: dict[str, object]
-) -> GolemError:
+E = TypeVar("E", bound=BaseException)
+
+
+def _rebuild(cls: type[E], args: tuple[object, ...], state: dict[str, object]) -> E:
     error = cls.__new__(cls, *args)
     error.__dict__.update(state)
     return error
@@ -182,6 +183,9 @@ class ToolSignal(Exception):
     def __init__(self, reason: str = "") -> None:
         self.reason = reason
         super().__init__(reason)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (type(self), self.args, self.__dict__.copy())  # as GolemError does
 
 
 class ModelRetry(ToolSignal):
