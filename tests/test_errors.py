@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from golem import AssistantMessage, ToolCall, errors
+from golem import AssistantMessage, Pending, PendingCall, ToolCall, errors
 from golem.errors import (
     APIError,
     GolemError,
@@ -18,7 +18,9 @@ from golem.errors import (
     ProtocolError,
     ProviderError,
     RunError,
+    SubAgentPausedError,
     ToolCanceled,
+    ToolDeferred,
     ToolFailed,
     ToolSignal,
     TransportError,
@@ -51,6 +53,9 @@ EXAMPLES: list[Exception] = [
     ModelRetry("reason"),
     ToolFailed("reason"),
     ToolCanceled(),
+    ToolDeferred(),
+    ToolDeferred("external", "job 7"),
+    SubAgentPausedError("helper", Pending((PendingCall("approval", "1", "t", "{}"),))),
 ]
 
 
@@ -109,6 +114,6 @@ def test_a_run_error_says_the_stage_and_keeps_the_cause() -> None:
 
 
 def test_what_a_tool_raises_is_no_fault_of_golem() -> None:
-    for signal in (ModelRetry, ToolFailed, ToolCanceled):
+    for signal in (ModelRetry, ToolFailed, ToolCanceled, ToolDeferred):
         assert not issubclass(signal, GolemError)
         assert signal().reason == ""

@@ -13,6 +13,8 @@ from golem import (
     AssistantMessage,
     Part,
     Partial,
+    Pending,
+    PendingCall,
     Result,
     RunError,
     ToolCall,
@@ -43,6 +45,12 @@ PARTIAL = Partial(
     MESSAGES, MESSAGES, "r", "c", Usage(1, 2), 1, 2, "length", "t", "th", [MESSAGES[2]]
 )
 RESULT = Result("out", MESSAGES, MESSAGES, "r", "c", Usage(1, 2), 1, 2, "stop")
+PAUSED = msgspec.structs.replace(
+    RESULT,
+    output=None,
+    cost=0.5,
+    pending=Pending((PendingCall("approval", "1", "t", '{"a": 1.50}', "why"),)),
+)
 IDS = ("r", "c", 7)
 EVERY = [
     ev.RunStarted(*IDS, 3, 2, 4),
@@ -53,9 +61,12 @@ EVERY = [
     ev.ToolCallDelta(*IDS, 0, "1", "t", '{"a'),
     ev.ToolStarted(*IDS, 0, "1", "t", '{"a'),
     ev.ToolFinished(*IDS, 0, "1", "t", "{}", "r", (Part.image(b"x", "a/b"),), True, "e"),
+    ev.ToolDeferred(*IDS, 0, "1", "t", "{}", "external", "job 7"),
     ev.RunCanceled(*IDS, 0, "1", "t", "why"),
+    ev.OutputRejected(*IDS, 1, "no digit"),
     ev.MessageAdded(*IDS, MESSAGES[1]),
     ev.RunFinished(*IDS, RESULT),
+    ev.RunPaused(*IDS, PAUSED),
     ev.RunFailed(*IDS, "model", "cut", PARTIAL),
     ev.RunStopped(*IDS, "left", PARTIAL),
 ]
@@ -214,7 +225,11 @@ async def test_events_tell_the_whole_run_in_order(
     script, kinds = scenario
     agents, runs = SlowRecorder(), Recorder()
     agent = Agent(
-        ScriptedModel(script), tools=[echo, boom, stop, media], on_event=agents, max_turns=2
+        ScriptedModel(script),
+        tools=[echo, boom, stop, media],
+        on_event=agents,
+        max_turns=2,
+        retry=None,
     )
     seen: list[ev.Event] = []
     left: Any = None

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from golem import AssistantMessage, ModelRetry, ToolCanceled, Usage, UserMessage
+from golem import AssistantMessage, ModelRetry, ToolCanceled, ToolMessage, Usage, UserMessage
 from golem._run.commands import (
     CallModel,
     Canceled,
@@ -18,7 +18,7 @@ from golem._run.commands import (
     Returned,
     RunTools,
 )
-from golem._run.machine import Machine, RunFailure
+from golem._run.machine import Machine, Rules, RunFailure
 from golem.history.report import NOTHING_REPAIRED
 from golem.model import Response, TextDelta, ThinkingDelta, ToolCallDelta
 from tests.run.support import asks, closing
@@ -34,7 +34,7 @@ def machine(max_turns: int = 5) -> Machine:
         run_id="r",
         conversation_id="c",
         repair=NOTHING_REPAIRED,
-        max_turns=max_turns,
+        rules=Rules(max_turns=max_turns),
     )
 
 
@@ -52,10 +52,11 @@ def batch(*outcomes: Outcome) -> Machine:
     made = asked()
     command = made.next()
     assert isinstance(command, RunTools)
-    made.tools_started()
-    for call, outcome in zip(command.calls, outcomes, strict=False):
+    batch = made.tools_started()
+    for place, outcome in enumerate(outcomes):
         made.tool_started()
-        made.tool_finished(call, outcome)
+        made.tool_finished(place, outcome)
+    batch.settle()
     return made
 
 
@@ -82,9 +83,12 @@ def test_an_answer_ends_the_run() -> None:
 
 def test_results_join_in_call_order_stamped_and_the_model_is_asked_again() -> None:
     made = batch(Returned("A"), Failed("B"))
-    results = made.tools_replied()
+    made.tools_replied()
+    results = made.messages[-2:]
     assert [
-        (r.content, r.failed, r.tool_call_id, r.run_id, r.conversation_id) for r in results
+        (r.content, r.failed, r.tool_call_id, r.run_id, r.conversation_id)
+        for r in results
+        if isinstance(r, ToolMessage)
     ] == [("A", False, "1", "r", "c"), ("B", True, "2", "r", "c")]
     command = made.next()
     assert isinstance(command, CallModel)
@@ -95,8 +99,9 @@ def test_results_join_in_call_order_stamped_and_the_model_is_asked_again() -> No
 def _finish_first(made: Machine) -> None:
     command = made.next()
     assert isinstance(command, RunTools)
-    made.tools_started()
-    made.tool_finished(command.calls[0], Returned("A"))
+    batch = made.tools_started()
+    made.tool_finished(0, Returned("A"))
+    batch.settle()
 
 
 WRONG: dict[str, tuple[Callable[[], Machine], Callable[[Machine], Any]]] = {
@@ -110,18 +115,22 @@ WRONG: dict[str, tuple[Callable[[], Machine], Callable[[Machine], Any]]] = {
     "the same batch twice": (asked, lambda m: (m.next(), m.tools_started(), m.tools_started())),
     "a tool outside a batch": (asked, lambda m: (m.next(), m.tool_started())),
     "results of a batch that never started": (asked, lambda m: (m.next(), m.tools_replied())),
-    "an outcome out of order": (
-        asked,
-        lambda m: (m.next(), m.tools_started(), m.tool_finished(m._to_run[1], Returned("x"))),
+    "an outcome twice": (
+        lambda: batch(Returned("A")),
+        lambda m: m.tool_finished(0, Returned("x")),
+    ),
+    "an outcome of a call that is not there": (
+        lambda: batch(Returned("A")),
+        lambda m: m.tool_finished(2, Returned("x")),
     ),
     "results before all are there": (asked, lambda m: (_finish_first(m), m.tools_replied())),
     "an outcome too many": (
         lambda: batch(Returned("A"), Returned("B")),
-        lambda m: m.tool_finished(m._to_run[1], Returned("x")),
+        lambda m: m.tool_finished(1, Returned("x")),
     ),
     "an outcome after the deciding one": (
         lambda: batch(Canceled("stop")),
-        lambda m: m.tool_finished(m._to_run[1], Returned("x")),
+        lambda m: m.tool_finished(1, Returned("x")),
     ),
     "a result before the answer": (machine, lambda m: m.result),
 }
@@ -173,7 +182,7 @@ def test_fragments_of_a_failed_attempt_are_no_part_of_the_next() -> None:
     made.fragment(TextDelta("first"))
     made.request_sent()
     assert made.partial is None
-    assert made.requests == 2
+    assert made.ledger.requests == 2
 
 
 def test_partial_is_readable_at_every_moment_of_a_batch() -> None:
@@ -181,13 +190,14 @@ def test_partial_is_readable_at_every_moment_of_a_batch() -> None:
     command = made.next()
     assert isinstance(command, RunTools)
     seen = [made.partial]
-    made.tools_started()
+    batch = made.tools_started()
     seen.append(made.partial)
-    for call in command.calls:
+    for place, call in enumerate(command.calls):
         made.tool_started()
         seen.append(made.partial)
-        made.tool_finished(call, Returned(call.name))
+        made.tool_finished(place, Returned(call.name))
         seen.append(made.partial)
+        batch.settle()
     made.tools_replied()
     seen.append(made.partial)
     partials = [partial for partial in seen if partial is not None]
@@ -234,7 +244,7 @@ def test_a_deciding_outcome_ends_the_run(outcomes: list[Outcome], stage: str, ca
 
 def test_a_failed_batch_ends_the_transcript_at_its_asking_turn() -> None:
     made = batch(Returned("A"), Crashed(OSError("x")))
-    assert made.tools_replied() == []
+    made.tools_replied()
     assert made.partial is not None
     assert [message.content for message in made.partial.messages] == ["q", "p", ""]
     assert [result.content for result in made.partial.batch_results] == ["A"]
@@ -243,7 +253,8 @@ def test_a_failed_batch_ends_the_transcript_at_its_asking_turn() -> None:
 def test_a_stopped_batch_is_closed_after_what_it_has() -> None:
     made = batch(Returned("A"), Canceled("enough"))
     stamps = {"run_id": "r", "conversation_id": "c"}
-    assert closing("2", "b", **stamps) == made.tools_replied()[1]
+    made.tools_replied()
+    assert closing("2", "b", **stamps) == made.messages[-1]
     assert made.partial is not None
     assert made.partial.batch_results == []
 
@@ -255,8 +266,9 @@ def test_budgets_are_per_tool_name_and_per_kind_of_refusal() -> None:
     batch = made.tools_started()
     kinds = [True, False, True, False, True]
     decided = []
-    for call, by_tool in zip(command.calls, kinds, strict=True):
-        made.tool_finished(call, Rejected("no", "text", 1, by_tool))
+    for place, by_tool in enumerate(kinds):
+        made.tool_finished(place, Rejected("no", "text", 1, by_tool))
+        batch.settle()
         decided.append(batch.decided)
         if batch.decided:
             break
@@ -272,9 +284,10 @@ def test_the_turn_limit_strikes_before_the_next_request() -> None:
     made.model_replied(TWO)
     command = made.next()
     assert isinstance(command, RunTools)
-    made.tools_started()
-    for call in command.calls:
-        made.tool_finished(call, Returned(""))
+    batch = made.tools_started()
+    for place in range(len(command.calls)):
+        made.tool_finished(place, Returned(""))
+    batch.settle()
     made.tools_replied()
     with pytest.raises(RunFailure, match="after 1 turns") as caught:
         made.next()

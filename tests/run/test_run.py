@@ -551,7 +551,7 @@ async def test_any_exception_of_a_model_ends_the_run_at_stage_model(
 ) -> None:
     recorder = Recorder()
     with pytest.raises(RunError, match=said) as caught:
-        await _consume(Agent(Gives(raised)), streamed, on_event=recorder)
+        await _consume(Agent(Gives(raised), retry=None), streamed, on_event=recorder)
     assert (caught.value.stage, caught.value.partial) == ("model", None)
     cause = caught.value.__cause__
     assert raised in (cause, getattr(cause, "__cause__", None))

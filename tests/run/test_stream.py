@@ -286,7 +286,7 @@ async def test_a_stream_in_use_refuses_a_second_reader_and_a_close_and_goes_on()
     async with anyio.create_task_group() as group:
         group.start_soon(read)
         await entered.wait()
-        with pytest.raises(RuntimeError, match="already running"):
+        with pytest.raises(RuntimeError, match="read by another task"):
             await anext(stream)
         with pytest.raises(RuntimeError, match="already running"):
             await stream.aclose()

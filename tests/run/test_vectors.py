@@ -1,28 +1,49 @@
-"""The conformance cases of a run that are within today's features, plain and streamed."""
+"""The conformance cases of runs and of resumed runs: every one, plain and streamed."""
 
 from __future__ import annotations
 
 import json
 import uuid
+from collections.abc import Sequence
 from typing import Any
 
+import anyio
+import anyio.lowlevel
 import pytest
+import tenacity
 
 from golem import (
     Agent,
+    Approval,
     AssistantMessage,
+    DeferredResults,
     Event,
     Message,
     ModelRetry,
+    PendingCall,
+    RunContext,
     RunError,
+    Timeouts,
     Tool,
     ToolCanceled,
+    ToolDeferred,
     ToolFailed,
     ToolResult,
     TransportError,
     Usage,
+    UsageLimitError,
+    UsageLimits,
 )
-from golem.events import ModelFinished, ModelStarted, RunCanceled, ToolFinished, ToolStarted
+from golem import events as ev
+from golem._run.retry import DEFAULT_RETRY
+from golem.events import (
+    ModelFinished,
+    ModelStarted,
+    OutputRejected,
+    RunCanceled,
+    ToolFinished,
+    ToolStarted,
+)
 from golem.model import Model, Response
 from golem.testing import ScriptedModel
 from tests import cases
@@ -31,56 +52,46 @@ from tests.run.support import Recorder, well_formed
 
 OPTIONS = {
     *("prompt", "promptParts", "instructions", "dynamicInstructions", "processor", "responses"),
-    *("tools", "toolRetries", "maxIterations", "runId", "conversationId", "stream"),
+    *("tools", "toolRetries", "toolTimeoutMs", "parallel", "maxIterations", "maxAttempts"),
+    *("runId", "conversationId", "stream", "usageLimit", "pricePerInputToken", "counter"),
+    *("decoder", "outputRetries", "outputTool", "results"),
 }
-"""What a run can be told today."""
-
-TOOL = {"name", "does", "maxRetries"}
-BEHAVIORS = {"text", "parts", "failed", "canceled", "retry", "error"}
-RESPONSE = {"message", "inputTokens", "outputTokens", "finishReason", "fail", "retryable"}
+"""What a run can be told; `stream` is a form of it, and both forms play every case."""
 
 KNOWN = {
     *("output", "messages", "firstRequest", "modelRequests", "events", "usage", "requests"),
     *("toolCalls", "finishReason", "runId", "conversationId", "stage", "error", "partial"),
+    *("pending", "cost", "usageLimit", "constructionError"),
 }
 """What an expectation may say; anything else would go unchecked."""
 
+DEPARTURES: dict[str, str] = {}
+"""Cases that the contract answers differently on purpose (§6), and why: none of these."""
 
-def supported(case: Case) -> bool:
-    """Whether everything the case uses exists today."""
-    options = case["options"]
-    tools = options.get("tools", [])
-    behaviors = [behavior for tool in tools for behavior in tool["does"]]
-    # An attempt that is retried is not there yet; one that may not be retried is the same run.
-    retried = any(item.get("retryable") for item in options.get("responses", []))
-    used = options.keys() - ({"maxAttempts"} if not retried else set())
-    return (
-        used <= OPTIONS
-        and all(tool.keys() <= TOOL for tool in tools)
-        and all(behavior.keys() <= BEHAVIORS for behavior in behaviors)
-        and all(item.keys() <= RESPONSE for item in options.get("responses", []))
-    )
-
-
-RUNS = cases.vectors("run")
-SUPPORTED = [case for case in RUNS if supported(case)]
+CASES = [case for case in cases.vectors("run", "resume") if case["name"] not in DEPARTURES]
 
 
 def test_no_case_vanishes_silently() -> None:
-    """The cases in reach are counted: a feature that comes, or a typo here, shows."""
-    assert (len(RUNS), len(SUPPORTED)) == (52, 27)
+    """The cases are counted: one that is lost shows, and so does an option nobody reads."""
+    assert len(cases.vectors("run", "resume")) == 57 == len(CASES)
+    for case in CASES:
+        assert case["options"].keys() <= OPTIONS
+        assert case["expected"].keys() <= KNOWN
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["run", "stream"])
-@pytest.mark.parametrize("case", SUPPORTED, ids=cases.name_of)
+@pytest.mark.parametrize("case", CASES, ids=cases.name_of)
 async def test_vector(case: Case, streamed: bool) -> None:
     """A run gives what the Go sibling gives: result or evidence, events and first request."""
     options, expected = case["options"], case["expected"]
-    assert expected.keys() <= KNOWN
     model, recorder = model_of(options), Recorder()
     history = cases.messages(case["input"]["messages"])
+    if "constructionError" in expected:
+        with pytest.raises(ValueError, match=r"limit|per_request"):
+            agent_of(model, options)
+        return
+    agent = agent_of(model, options)
     try:
-        agent = agent_of(model, options)
         outcome = await play(agent, options, history, recorder, streamed)
     except ValueError:  # the calling program is at fault, and nothing ran
         assert expected.keys() == {"error", "events", "modelRequests"}
@@ -101,6 +112,11 @@ def check(expected: Case, outcome: Any) -> None:
     if isinstance(outcome, RunError):
         # A processor's error has a stage of its own here (contract §4.2), in Go it has none.
         assert expected.get("stage", "history") == outcome.stage
+        if "usageLimit" in expected:
+            limit = outcome.__cause__
+            assert isinstance(limit, UsageLimitError)
+            found = {"kind": limit.kind, "limit": limit.limit, "actual": limit.actual}
+            assert expected["usageLimit"] == found
         evidence, expected = outcome.partial, expected.get("partial")
         if expected is None:
             assert evidence is None
@@ -112,8 +128,11 @@ def check(expected: Case, outcome: Any) -> None:
         )
         outcome = evidence
     else:
-        assert expected["output"] == outcome.output
-        assert outcome.messages[-len(outcome.new_messages) :] == outcome.new_messages
+        assert expected["output"] == (outcome.output or "")
+        assert expected.get("pending", NOTHING) == pending_of(outcome)
+        assert expected.get("cost") == outcome.cost
+        added = [m for m in outcome.messages if m.run_id == outcome.run_id]
+        assert added == outcome.new_messages
     for name in ("runId", "conversationId"):
         found = outcome.run_id if name == "runId" else outcome.conversation_id
         if expected[name] == "$MINTED":
@@ -141,7 +160,9 @@ async def play(
         for ours, theirs in (("run_id", "runId"), ("conversation_id", "conversationId"))
         if theirs in options
     }
-    prompt = options.get("prompt", "go")
+    if "results" in options:
+        given["deferred"] = answers_of(options["results"])
+    prompt = options.get("prompt", None if "results" in options else "go")
     try:
         if not streamed:
             return await agent.run(prompt, **given)
@@ -157,19 +178,109 @@ async def play(
         return error
 
 
-def agent_of(model: Model, options: Case) -> Agent[Any]:
+def agent_of(model: Model, options: Case) -> Agent[Any, Any]:
     instructions: list[Any] = []
     if "dynamicInstructions" in options:
         instructions.append(lambda _: options["dynamicInstructions"])
     if "instructions" in options:  # fixed text goes first, wherever it stands
         instructions.append(options["instructions"])
+    given: dict[str, Any] = {}
+    if "outputTool" in options:  # its arguments reach the decoder as they are
+        given |= {"output_type": dict, "output_mode": "tool", "output_name": options["outputTool"]}
+        given |= {"decoder": lambda text: text}
+    if "decoder" in options:
+        given["decoder"] = decoder_of(options["decoder"])
+    if "toolTimeoutMs" in options:
+        given["timeout"] = Timeouts(tool=options["toolTimeoutMs"] / 1000)
+    if "usageLimit" in options:
+        given["limits"] = UsageLimits(**{LIMITS[k]: v for k, v in options["usageLimit"].items()})
+    if "pricePerInputToken" in options:
+        given["price"] = lambda usage: usage.input_tokens * options["pricePerInputToken"]
+    if "counter" in options:
+        given["counter"] = Counter(options["counter"])
     return Agent(
         model,
         instructions=instructions,
         tools=[tool_of(tool, options.get("toolRetries", 0)) for tool in options.get("tools", [])],
         history_processor=processor_of(options.get("processor")),
         max_turns=options.get("maxIterations", 10),
+        parallel_tool_calls=options.get("parallel", False),
+        output_retries=options.get("outputRetries", 0),
+        retry=DEFAULT_RETRY.copy(
+            stop=tenacity.stop_after_attempt(options.get("maxAttempts", 1)),
+            wait=tenacity.wait_none(),
+        ),
+        **given,
     )
+
+
+LIMITS = {
+    "inputTokens": "input_tokens",
+    "outputTokens": "output_tokens",
+    "totalTokens": "total_tokens",
+    "requests": "requests",
+    "toolCalls": "tool_calls",
+    "cost": "cost",
+    "perRequestInputTokens": "per_request_input_tokens",
+}
+
+NOTHING: Case = {"approvals": [], "external": []}
+
+
+class Counter:
+    """A token counter that counts as its case says."""
+
+    def __init__(self, neutral: Case) -> None:
+        self._neutral = neutral
+
+    async def count_tokens(self, messages: Sequence[Message], tools: Sequence[Any] = ()) -> int:
+        match self._neutral:
+            case {"type": "error", "message": reason}:
+                raise RuntimeError(reason)
+            case {"type": "perMessage", "tokens": tokens}:
+                return int(tokens) * len(messages)
+            case {"type": "contentChars"}:
+                return sum(len(message.content.encode()) for message in messages)
+        raise AssertionError(f"unknown counter {self._neutral}")
+
+
+def decoder_of(neutral: Case) -> Any:
+    """A decoder that refuses `times` answers, or breaks."""
+    refused = 0
+
+    def decode(text: str) -> str:
+        nonlocal refused
+        if neutral["type"] == "error":
+            raise RuntimeError(neutral["reason"])
+        assert neutral["type"] == "reject"
+        if refused < neutral["times"]:
+            refused += 1
+            raise ModelRetry(neutral["reason"])
+        return text
+
+    return decode
+
+
+def answers_of(neutral: Case) -> DeferredResults:
+    return DeferredResults(
+        {
+            call_id: Approval(said["approved"], said.get("reason", ""))
+            for call_id, said in neutral.get("approvals", {}).items()
+        },
+        neutral.get("external", {}),
+    )
+
+
+def pending_of(result: Any) -> Case:
+    def spelled(call: PendingCall) -> Case:
+        args = json.loads(call.args)
+        spelling = {"args": args, "callId": call.call_id, "toolName": call.tool_name}
+        return {**spelling, **({"reason": call.reason} if call.reason else {})}
+
+    return {
+        "approvals": [spelled(call) for call in result.pending.approvals],
+        "external": [spelled(call) for call in result.pending.external],
+    }
 
 
 def model_of(options: Case) -> ScriptedModel:
@@ -190,8 +301,10 @@ def tool_of(neutral: Case, retries: int) -> Tool:
     """A tool that does what its case says, once per behavior; the last one repeats."""
     waiting = list(neutral["does"])
 
-    async def behave(arguments: dict[str, Any]) -> ToolResult:
+    async def behave(context: RunContext[Any], arguments: dict[str, Any]) -> ToolResult:
         does = waiting.pop(0) if len(waiting) > 1 else waiting[0]
+        if "deferUnlessApproved" in does:
+            does = does["then"] if context.approved else {"defer": does["deferUnlessApproved"]}
         match does:
             case {"failed": reason}:
                 raise ToolFailed(reason)
@@ -201,11 +314,21 @@ def tool_of(neutral: Case, retries: int) -> Tool:
                 raise ModelRetry(reason)
             case {"error": reason}:
                 raise RuntimeError(reason)
+            case {"defer": {"kind": kind, **rest}}:
+                raise ToolDeferred(kind, rest.get("reason", ""))
+            case {"hang": True}:
+                await anyio.sleep_forever()
+            case {"sleepMs": _}:  # longer than its siblings, whatever the clock says
+                for _ in range(10):
+                    await anyio.lowlevel.checkpoint()
         parts = tuple(cases.part(part) for part in does.get("parts", []))
         return ToolResult(does.get("text", ""), parts)
 
     budget = neutral.get("maxRetries", retries)
-    return Tool(neutral["name"], behave, schema={"type": "object"}, retries=budget)
+    timeout = neutral["timeoutMs"] / 1000 if "timeoutMs" in neutral else None
+    made = Tool(neutral["name"], behave, schema={"type": "object"}, retries=budget, timeout=timeout)
+    made.takes_context = True
+    return made
 
 
 def processor_of(neutral: Case | None) -> Any:
@@ -249,6 +372,10 @@ def spell(event: Event) -> str:
             return f"tool_start t{turn} a0 {call_id}"
         case ToolFinished(turn=turn, call_id=call_id, error=error):
             return f"tool_end t{turn} a0 {call_id}" + (" err" if error else "")
+        case ev.ToolDeferred(turn=turn, call_id=call_id):
+            return f"deferred t{turn} a0 {call_id}"
+        case OutputRejected(round=round_):
+            return f"output_rejected t0 a{round_} err"
         case RunCanceled(turn=turn, call_id=call_id):
             return f"canceled t{turn} a0 {call_id} err"
     return ""
