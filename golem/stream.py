@@ -37,7 +37,8 @@ class RunStream(Generic[OutputT]):
     def __init__(self, run: Run) -> None:
         self._run = run
         self._events = run.events()
-        self._pulling: anyio.CancelScope | None = None
+        self._ahead: list[Event] = []
+        self._reading = self._stopping = False
         self._reader: int | None = None
         self._over: anyio.Event | None = None  # made by whoever waits for it
 
@@ -113,14 +114,14 @@ class RunStream(Generic[OutputT]):
         """
         run = self._run
         if run.outcome is None:
-            run.request_stop(when, None if within is None else anyio.current_time() + within)
-            if self._pulling is not None:
-                self._pulling.deadline = run.stop_at
-                await self._wait()
+            deadline = None if within is None else anyio.current_time() + within
+            run.request_stop(when, deadline)
+            if self._reading:
+                await self._ended()
             elif when == "now":
-                await self._end_here()
+                await self._read_ahead()
             elif self._reader != anyio.get_current_task().id:
-                await self._wait()
+                await self._ended()
         return run.outcome
 
     async def aclose(self) -> None:
@@ -128,43 +129,47 @@ class RunStream(Generic[OutputT]):
         with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
             await self._events.aclose()
             await self._run.left()
-        self._told()
+        self._tell_waiters()
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> Event:
-        run = self._run
-        if self._pulling is not None:
+        if self._stopping:
+            await self._ended()
+        if self._ahead:
+            return self._ahead.pop(0)
+        if self._reading:
             raise RuntimeError("the stream is being read by another task")
-        if run.outcome is None and anyio.current_time() >= run.stop_at:
-            await self._end_here()
-        if run.epilogue:
-            return run.epilogue.pop(0)
-        self._reader = anyio.get_current_task().id
-        with anyio.CancelScope(deadline=run.stop_at) as scope:
-            self._pulling = scope
-            try:
-                return await anext(self._events)
-            finally:
-                self._pulling = None
-                self._told()
-        return run.epilogue.pop(0)  # only a stop cancels this scope: the driver has settled
+        if self._reader is None:
+            self._reader = anyio.get_current_task().id
+        return await self._pull()
 
-    async def _end_here(self) -> None:
-        """Stop between two events: nothing is running."""
-        with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
-            await self._run.stop_here()
-            await self._events.aclose()
-        self._told()
+    async def _pull(self) -> Event:
+        self._reading = True
+        try:
+            return await anext(self._events)
+        finally:
+            self._reading = False
+            self._tell_waiters()
 
-    async def _wait(self) -> None:
+    async def _read_ahead(self) -> None:
+        """Take the last events of a run that was stopped between two pulls, for the reader."""
+        self._stopping = True
+        try:
+            while self._run.outcome is None:
+                self._ahead.append(await self._pull())
+        finally:
+            self._stopping = False
+
+    async def _ended(self) -> None:
         """Until the run is over."""
         if self._over is None:
             self._over = anyio.Event()
+        self._tell_waiters()
         await self._over.wait()
 
-    def _told(self) -> None:
+    def _tell_waiters(self) -> None:
         if self._over is not None and self._run.outcome is not None:
             self._over.set()
 

@@ -9,7 +9,6 @@ batch of tools are carried out stands in ``model_turn`` and ``tool_batch``.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Any
@@ -26,7 +25,7 @@ from golem._run.model_turn import ModelTurn
 from golem._run.plan import Plan
 from golem._run.prepare import donated_conversation, prepare_history, start_machine
 from golem._run.tool_batch import ToolBatch
-from golem._run.waiting import Waiting
+from golem._run.waiting import StopNow, Waiting
 from golem.closing import CLEANUP_SECONDS
 from golem.context import RunContext
 from golem.errors import ModelRetry, RunError
@@ -34,8 +33,6 @@ from golem.ids import new_id
 from golem.messages import Message, UserMessage
 from golem.output import partial_json
 from golem.result import Partial, Result
-
-_log = logging.getLogger("golem")
 
 
 class Run:
@@ -50,13 +47,11 @@ class Run:
         )
         self.outcome: ev.Terminal | None = None
         self._streaming = streaming
-        self._waiting = Waiting(plan.timeouts)
+        self._waiting = Waiting(plan.timeouts, stoppable=streaming)
         self._journal = Journal(plan.journal)
         self._machine: Machine | None = None
         self._queued: list[tuple[UserMessage, SayWhen]] = []
         self._stop: StopWhen | None = None
-        self.stop_at = float("inf")
-        self.epilogue: list[ev.Event] = []
 
     @property
     def run_id(self) -> str:
@@ -99,21 +94,18 @@ class Run:
         else:
             self._machine.enqueue(message, when)
 
-    def request_stop(self, when: StopWhen, deadline: float | None) -> None:
-        """End the run at the next place that `when` allows, and at once from `deadline` on.
+    def request_stop(self, when: StopWhen, deadline: float | None = None) -> None:
+        """End the run at the next place that `when` allows; at once from `deadline` on.
 
-        `stop_at` is when it may not go on waiting any more, on the backend's clock.
+        The deadline is on the backend's clock. The rest of the events tells what was closed.
         """
         self._stop = when
-        self.stop_at = (
-            -float("inf") if when == "now" else min(self.stop_at, deadline or self.stop_at)
-        )
+        if when == "now":
+            self._waiting.interrupt()
+        elif deadline is not None:
+            self._waiting.interrupt(deadline)
         if self._machine is not None:
             self._machine.request_stop(when)
-
-    async def stop_here(self) -> None:
-        """End the run at once, between two events; the rest of them is in `epilogue`."""
-        await self._end_at_once()
 
     async def events(self) -> AsyncGenerator[ev.Event, None]:
         """The run: every event as it happens, exactly one terminal event, last.
@@ -135,12 +127,9 @@ class Run:
             await self.left()
             raise
         except BaseException as cancellation:
-            with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
-                if anyio.current_time() >= self.stop_at:
-                    await self._end_at_once()
-                else:
-                    await self._settle(self._stopped("the run was cancelled"))
             attach(cancellation, self.partial)
+            with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
+                await self._settle(self._stopped("the run was cancelled"))
             raise
         try:
             await self._settle(terminal)
@@ -165,9 +154,12 @@ class Run:
                 raise failure
             if command is None:
                 return
-            async with aclosing(self._carry_out(machine, command)) as steps:
-                async for event in steps:
-                    yield event
+            try:
+                async with aclosing(self._carry_out(machine, command)) as steps:
+                    async for event in steps:
+                        yield event
+            except StopNow:
+                machine.stop_now()
 
     def _carry_out(self, machine: Machine, command: Command) -> AsyncGenerator[ev.Event, None]:
         plan, herald, waiting = self._plan, self._herald, self._waiting
@@ -193,6 +185,8 @@ class Run:
             machine = await self._waiting.on(start_machine(plan, prepared, context))
         except TimeoutError as error:
             raise RunFailure("history", describe(error), error) from error
+        except StopNow:
+            raise RunFailure("canceled", "the run was stopped") from None
         for message, when in self._queued:
             machine.enqueue(message, when)
         if self._stop is not None:
@@ -266,19 +260,6 @@ class Run:
         # Whoever stops a stream knows that they did; a tool's stop is news.
         by_consumer = failure.__cause__ is None and self._streaming
         return self._stopped(failure.reason), None if by_consumer else error
-
-    async def _end_at_once(self) -> None:
-        """The consumer has stopped the run: close what is open and tell it, outside the stream."""
-        if self._machine is not None:
-            self._machine.stop_now()
-            for place, message in self._machine.joined():
-                self.epilogue.append(self._herald.event(ev.MessageAdded, message, place))
-                await self._herald.show(self.epilogue[-1])
-                try:
-                    await self._journal.write(message)
-                except RunFailure:
-                    _log.exception("the journal of run %s missed its end", self.run_id)
-        self.epilogue.append(await self._settle(self._stopped("the run was stopped")))
 
     def _conversation(self, messages: Sequence[Message]) -> str:
         """The given id, else that of the most recent identified message, else a new one."""
