@@ -10,10 +10,22 @@ import pytest
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 OFFLINE = {
+    "approvals.py": "call_2: 500 refunded under key ll_2",
+    "cancellation.py": "cancelled: CancelledError with 2 messages",
+    "delegation.py": "tool: SubAgentPausedError, 121 tokens together",
+    "events.py": "22 run_finished",
     "forking.py": "3 turns; bounded: 4",
     "history_repair.py": "dropped:     call_oslo",
     "history_sanitization.py": "message 3: image dropped, host 0xa9fea9fe",
+    "journal.py": "repaired: call_2",
+    "limits.py": "usage: run exceeded the cost limit of 0.001 (used 0.001275); tools run: 2",
+    "partial_evidence.py": "finished before it: ['sent to ada@example.com']",
+    "retries_and_fallback.py": "failed: model stage: connection reset | It is",
     "run_ids.py": "same conversation: True",
+    "steering.py": "5 said:     And how do I get there?",
+    "structured_output.py": "offered: final_result_Recipe final_result_Refusal",
+    "testing_without_a_provider.py": "passed: streamed_as_you_like",
+    "tools.py": "c4 order   FAILED only 2 left of 'cup'",
 }
 WITH_A_MODEL = {"conversation.py", "demo.py"}
 HELPERS = {"choose_model.py"}
