@@ -36,19 +36,18 @@ class FallbackModel:
 
     async def generate(self, request: Request) -> Response:
         """The answer of the first member that gives one."""
-        *others, last = self._members
-        for member in others:
+        failed: ProviderError | None = None
+        for place, member in enumerate(self._members):
             try:
                 return await member.generate(request)
             except ProviderError as error:
-                if not error.retryable:
-                    raise
-        return await last.generate(request)
+                failed = self._chained(error, failed, place)
+        raise AssertionError("the error of the last member is raised")
 
     async def stream(self, request: Request) -> AsyncGenerator[Delta | Response, Any]:
         """The answer of the first member that begins one."""
-        *others, last = self._members
-        for member in others:
+        failed: ProviderError | None = None
+        for place, member in enumerate(self._members):
             begun = False
             try:
                 async with aclosing(closable(member.stream(request))) as answer:
@@ -56,10 +55,18 @@ class FallbackModel:
                         begun = True
                         yield item
             except ProviderError as error:
-                if begun or not error.retryable:
+                if begun:
                     raise
+                failed = self._chained(error, failed, place)
             else:
                 return
-        async with aclosing(closable(last.stream(request))) as answer:
-            async for item in answer:
-                yield item
+
+    def _chained(
+        self, error: ProviderError, before: ProviderError | None, place: int
+    ) -> ProviderError:
+        """The error, that of the member before as its context; raised where no other may answer."""
+        if before is not None and error.__context__ is None:
+            error.__context__ = before
+        if not error.retryable or place == len(self._members) - 1:
+            raise error
+        return error

@@ -8,6 +8,7 @@ stands in the instructions). What happens to a rejected answer is decided in ``g
 from __future__ import annotations
 
 import inspect
+import itertools
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, Literal, NamedTuple, cast
@@ -71,7 +72,8 @@ class Output:
         given = list(cast("Sequence[Any]", types)) if several else [types]
         self.takes_text = str in given
         structured = [kind for kind in given if kind is not str]
-        self.shapes = tuple(_shape(kind, name, len(structured) > 1) for kind in structured)
+        names = _names(structured, name)
+        self.shapes = tuple(map(_shape, structured, names))
         self.decoder = decoder
         self._names = {shape.name for shape in self.shapes}
 
@@ -95,8 +97,12 @@ class Output:
         """The one schema of native and prompt mode."""
         if len(self.shapes) == 1:
             return OutputSchema(self.shapes[0].name, self.shapes[0].schema)
-        choices = [{k: v for k, v in s.schema.items() if k != "$defs"} for s in self.shapes]
-        definitions = {k: v for s in self.shapes for k, v in s.schema.get("$defs", {}).items()}
+        # Made together, so that different types of one name keep definitions of their own.
+        roots, definitions = _components([shape.type for shape in self.shapes])
+        choices = [
+            _wrapped(root) if shape.wrapped else root
+            for shape, root in zip(self.shapes, roots, strict=True)
+        ]
         schema = {"anyOf": choices, **({"$defs": definitions} if definitions else {})}
         return OutputSchema(OUTPUT_NAME, schema, strict=False)
 
@@ -190,9 +196,20 @@ _CUT_ESCAPE: Final = re.compile(
 """An escape that is not all there, or the first half of a pair."""
 
 
-def _shape(kind: Any, name: str, several: bool) -> Shape:
-    label = getattr(kind, "__name__", None) or re.sub(r"\W+", "_", str(kind)).strip("_")
-    called = f"{name}_{label}"[:64] if several else name
+def _names(kinds: Sequence[Any], name: str) -> list[str]:
+    """A name for each type, all different: `name` itself where there is one type."""
+    if len(kinds) == 1:
+        return [name]
+    names: list[str] = []
+    for kind in kinds:
+        label = getattr(kind, "__name__", None) or re.sub(r"\W+", "_", str(kind)).strip("_")
+        called = f"{name}_{label}"[:60]
+        numbered = (f"{called}_{number}" for number in itertools.count(2))
+        names.append(next(n for n in itertools.chain([called], numbered) if n not in names))
+    return names
+
+
+def _shape(kind: Any, name: str) -> Shape:
     try:
         msgspec.json.Decoder(kind)
         schema = _inlined(kind)
@@ -201,22 +218,30 @@ def _shape(kind: Any, name: str, several: bool) -> Shape:
     wrapped = schema.get("type") != "object"
     if wrapped:
         definitions = schema.pop("$defs", None)
-        schema = {"type": "object", "properties": {"result": schema}, "required": ["result"]}
+        schema = _wrapped(schema)
         if definitions:
             schema["$defs"] = definitions
-    return Shape(called, kind, schema, wrapped)
+    return Shape(name, kind, schema, wrapped)
+
+
+def _wrapped(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": {"result": schema}, "required": ["result"]}
 
 
 def _inlined(kind: Any) -> dict[str, Any]:
     """The JSON Schema of a type with its root in place, the rest under ``$defs``."""
-    (root,), components = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
-    definitions = dict(components)
+    (root,), definitions = _components([kind])
     if set(root) == {"$ref"}:
         own = cast("str", root["$ref"]).removeprefix("#/$defs/")
         root = definitions[own]
         if f'"#/$defs/{own}"' not in msgspec.json.encode([*definitions.values()]).decode():
             del definitions[own]
     return {**root, **({"$defs": definitions} if definitions else {})}
+
+
+def _components(kinds: Sequence[Any]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    roots, components = msgspec.json.schema_components(kinds, ref_template="#/$defs/{name}")
+    return list(roots), dict(components)
 
 
 def _first(shapes: Sequence[Shape], text: str) -> Any:

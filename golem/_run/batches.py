@@ -81,10 +81,10 @@ class Batch:
         return _result(self.calls[place], outcome)
 
     @property
-    def results(self) -> list[ToolMessage]:
-        """The results that count, in call order: those before what decided the batch."""
+    def results(self) -> dict[int, ToolMessage]:
+        """The results that count, by place, in call order: those before what decided the batch."""
         end = self._judged - 1 if self.decided else self._judged
-        return [result for place in range(end) if (result := self.result(place))]
+        return {place: result for place in range(end) if (result := self.result(place))}
 
     @property
     def beside(self) -> list[ToolMessage]:
@@ -112,14 +112,11 @@ class Batch:
             external=tuple(call for call in calls if call.kind == "external"),
         )
 
-    def close(self) -> list[ToolMessage]:
-        """Results for the calls that have none that counts, in call order."""
-        answered = {
-            place
-            for place in range(self._judged - 1 if self.decided else self._judged)
-            if self.result(place) is not None
-        }
-        return [no_result(call) for n, call in enumerate(self.calls) if n not in answered]
+    def close(self) -> dict[int, ToolMessage]:
+        """The results that count, and behind them one for each call that has none, by place."""
+        results = self.results
+        open_calls = {n: no_result(c) for n, c in enumerate(self.calls) if n not in results}
+        return results | open_calls
 
     def _judge(self, call: ToolCall, outcome: Outcome) -> None:
         if isinstance(outcome, Canceled):

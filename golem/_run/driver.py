@@ -32,6 +32,7 @@ from golem.errors import ModelRetry, RunError
 from golem.ids import new_id
 from golem.messages import Message, UserMessage
 from golem.output import partial_json
+from golem.rawjson import clean_text
 from golem.result import Partial, Result
 
 
@@ -215,9 +216,10 @@ class Run:
                 decoding = output.decode_call(command.call)
             value = await self._waiting.on(decoding)
         except ModelRetry as refusal:
-            round_ = machine.output_rejected(refusal.reason, refusal)
+            reason = clean_text(refusal.reason)
+            round_ = machine.output_rejected(reason, refusal)
             if round_ is not None:
-                yield self._herald.event(ev.OutputRejected, round_, refusal.reason)
+                yield self._herald.event(ev.OutputRejected, round_, reason)
         except Exception as error:  # noqa: BLE001 - whatever the decoder's author did not foresee
             machine.output_failed(error)
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable
 
 from golem import events as ev
@@ -23,7 +24,7 @@ class Journal:
 
     def __init__(self, write: Write | None) -> None:
         self._write = write
-        self._results: set[tuple[str, str]] = set()
+        self._results: Counter[tuple[str, str]] = Counter()  # written before they joined
 
     async def write(self, message: Message) -> None:
         """A message has joined the transcript. Raises RunFailure (``history``)."""
@@ -31,8 +32,8 @@ class Journal:
             return
         if isinstance(message, ToolMessage):
             key = message.tool_call_id, message.content
-            if key in self._results:
-                self._results.discard(key)
+            if self._results[key]:
+                self._results[key] -= 1
                 return
         await self._call(message)
 
@@ -40,7 +41,7 @@ class Journal:
         """A call of the batch has its result. Raises RunFailure (``history``)."""
         if self._write is None or result is None:
             return
-        self._results.add((result.tool_call_id, result.content))
+        self._results[result.tool_call_id, result.content] += 1
         await self._call(machine.stamped(result))
 
     async def _call(self, message: Message) -> None:

@@ -8,7 +8,7 @@ are given, there is no clock and no I/O here (contract §4.2, §4.4).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeVar
 
@@ -119,7 +119,7 @@ class Machine:
         if resumption is not None:
             self._to_run = tuple(resumption.calls[place] for place in resumption.approved)
             if not self._to_run:
-                self._record([])
+                self._record({})
         if prompt is not None:
             self._transcript.add([prompt])
 
@@ -175,6 +175,7 @@ class Machine:
             return RunTools(max(self._turn - 1, 0), self._to_run, self._resuming)
         if self._stop is not None and self._completed_turns:
             raise self.stop_now()
+        self._check_limits()  # a sub-agent may have crossed one
         self._transcript.add(self._steer("next_turn"))
         if self._turn >= self._rules.max_turns:
             raise RunFailure("loop", f"model turn limit exceeded after {self._turn} turns")
@@ -272,17 +273,17 @@ class Machine:
             reason = f"tool {call.name!r} (call {call.id!r}) canceled the run: {canceled.reason}"
             self._end = RunFailure("canceled", reason, ToolCanceled(canceled.reason))
             self._beside = [self._transcript.stamp(result) for result in batch.beside]
-            self._record([*batch.results, *batch.close()])
+            self._record(batch.close())
             return
         self._pending = batch.pending
         self._record(batch.results)
 
-    def _record(self, results: Sequence[ToolMessage]) -> None:
-        """Results of the batch that is over join the transcript, in the turn they belong to."""
+    def _record(self, results: Mapping[int, ToolMessage]) -> None:
+        """Results of the batch that is over, by place, join the transcript in their turn."""
         if self._resuming:
             self._transcript.complete_turn(results)
         else:
-            self._transcript.add(results)
+            self._transcript.add(results.values())
         self._resuming = False
         self._batch = None
         self._to_run = ()
@@ -366,7 +367,7 @@ class Machine:
             batch = self._batch or Batch(self._to_run, self._rejections)
             batch.settle()
             self._beside = [self._transcript.stamp(result) for result in batch.beside]
-            self._record([*batch.results, *batch.close()])
+            self._record(batch.close())
         self._command = None
         self._end = RunFailure("canceled", "the run was stopped")
         return self._end

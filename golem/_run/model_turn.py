@@ -85,15 +85,17 @@ class ModelTurn:
 
     async def _pause_after(self, failure: Exception, attempts: Attempts | None) -> None:
         """Wait for the next attempt, or end the run: nothing is repeated that was given out."""
-        delay: float | None = None
         if attempts is not None and not self._heard and self._response is None:
-            delay = await attempts.delay_after(failure)
-        if delay is None:
-            raise RunFailure("model", describe(failure), failure)
-        try:
-            await self._waiting.on(anyio.sleep(delay), turn=True)
-        except TimeoutError as error:
-            raise RunFailure("model", describe(error), error) from failure
+            try:
+                delay = await self._waiting.on(attempts.delay_after(failure), turn=True)
+                if delay is not None:
+                    await self._waiting.on(anyio.sleep(delay), turn=True)
+                    return
+            except Exception as error:  # golem's own timeout, or the code of a policy
+                if error is not failure:
+                    error.__context__ = failure
+                raise RunFailure("model", describe(error), error) from error
+        raise RunFailure("model", describe(failure), failure)
 
     async def _answer(self, request: Request) -> AsyncGenerator[ev.Event, None]:
         if not self._streaming:
@@ -125,9 +127,8 @@ class ModelTurn:
 
     def _take(self, answer: object) -> None:
         """The model's turn is complete from here on, whatever becomes of its connection."""
-        response = _checked(answer)
+        self._response = response = _checked(answer)
         self._machine.model_replied(response)
-        self._response = response
 
     async def _request(self) -> Request:
         """The request as it goes out: processed, repaired, counted."""

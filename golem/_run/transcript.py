@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 from msgspec.structs import replace
@@ -73,15 +73,15 @@ class Transcript:
         self._fresh += [Added(end + n, message) for n, message in enumerate(stamped)]
         return stamped
 
-    def complete_turn(self, made: Iterable[ToolMessage]) -> None:
+    def complete_turn(self, made: Mapping[int, ToolMessage]) -> None:
         """The pending turn gets its results, in call order: those it had, the answers, `made`.
 
-        A call that got none is pending still.
+        `made` is by place among the calls that ran; one that got no result is pending still.
         """
         resumption = self._resumption
         if resumption is None:
             raise TypeError("there is no pending turn")
-        by_place = dict(zip(resumption.approved, made, strict=False))
+        by_place = {resumption.approved[ran]: result for ran, result in made.items()}
         self._slotted = []
         for place, had in enumerate(resumption.results):
             result = had if had is not None else by_place.get(place)
