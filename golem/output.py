@@ -213,7 +213,7 @@ def _shape(kind: Any, name: str) -> Shape:
     try:
         msgspec.json.Decoder(kind)
         schema = _inlined(kind)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, NameError) as error:
         raise TypeError(f"output type {kind!r} cannot have a schema: {error}") from error
     wrapped = schema.get("type") != "object"
     if wrapped:
