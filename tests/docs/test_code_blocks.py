@@ -34,6 +34,7 @@ def blocks(page: Path) -> list[CodeType]:
             str(page),
             "exec",
             flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT,
+            dont_inherit=True,  # this module's own future imports
         )
         for match in BLOCK.finditer(text)
     ]
