@@ -60,8 +60,8 @@ class AgentOptions(TypedDict, total=False):
     parallel_tool_calls: bool
     """Let golem run the calls of one turn concurrently, but for those of `sequential` tools."""
     output_mode: OutputMode
-    """How structured output is asked for; ``native`` where the model's adapter has it, else
-    ``tool``."""
+    """How structured output is asked for; ``native`` where the model's adapter has it and plain
+    text is not among the types, else ``tool``."""
     output_name: str
     """The name of the output tool and schema; ``final_result``."""
     output_retries: int
@@ -273,7 +273,8 @@ class Agent(Generic[DepsT, OutputT]):
         toolbox = self._toolbox if tools is None else Toolbox(tools)
         self._check(toolbox, limits)
         used = self._model if model is None else resolve_model(model)
-        default_mode: OutputMode = "native" if getattr(used, "native_output", False) else "tool"
+        native = getattr(used, "native_output", False) and not self._output.takes_text
+        default_mode: OutputMode = "native" if native else "tool"
         plan = Plan(
             model=used,
             toolbox=toolbox,
@@ -306,9 +307,12 @@ class Agent(Generic[DepsT, OutputT]):
 
     def _check(self, toolbox: Toolbox, limits: UsageLimits) -> None:
         """Raise ValueError for options that do not go together."""
+        mode = self._options.get("output_mode")
         for spec in self._output.tools:
             if spec.name in toolbox:
                 raise ValueError(f"a tool is named {spec.name!r}, as the output tool is")
+        if self._output.shapes and self._output.takes_text and mode == "native":
+            raise ValueError("output_mode='native' enforces a schema, which plain text has not")
         if limits.per_request_input_tokens is not None and "counter" not in self._options:
             raise ValueError("per_request_input_tokens needs a counter")
 

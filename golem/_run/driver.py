@@ -20,10 +20,11 @@ from golem._run.commands import CallModel, Command, DecodeOutput, RunTools, desc
 from golem._run.evidence import attach
 from golem._run.herald import Herald
 from golem._run.journal import Journal, tell
-from golem._run.machine import Machine, RunFailure, SayWhen, StopWhen
+from golem._run.machine import Machine, RunFailure
 from golem._run.model_turn import ModelTurn
 from golem._run.plan import Plan
 from golem._run.prepare import donated_conversation, prepare_history, start_machine
+from golem._run.rules import SayWhen, StopWhen
 from golem._run.tool_batch import ToolBatch
 from golem._run.waiting import StopNow, Waiting
 from golem.closing import CLEANUP_SECONDS

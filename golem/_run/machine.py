@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
@@ -25,6 +24,7 @@ from golem._run.commands import (
 )
 from golem._run.ledger import Ledger
 from golem._run.resume import Resumption
+from golem._run.rules import CUT_SHORT, PAUSE_TURN, Rules, SayWhen, StopWhen
 from golem._run.transcript import Added, Transcript
 from golem.deferral import NOTHING_PENDING, Pending
 from golem.errors import Stage, ToolCanceled
@@ -33,22 +33,10 @@ from golem.history.report import NOTHING_REPAIRED, HistoryRepair
 from golem.limits import NO_LIMITS, UsageLimitError
 from golem.messages import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage
 from golem.model import Delta, FinishReason, Response, TextDelta, ThinkingDelta, ToolCallDelta
-from golem.output import ARRIVED, Output
+from golem.output import ARRIVED
 from golem.result import Partial, Result
 
 C = TypeVar("C", CallModel, RunTools, DecodeOutput)
-
-StopWhen = Literal["now", "after_tools", "after_model"]
-SayWhen = Literal["next_turn", "idle"]
-
-CUT_SHORT: Final[dict[FinishReason, str]] = {
-    "length": "it was cut off at the length limit",
-    "content_filter": "it was withheld by the provider's content filter",
-}
-"""Endings of a turn whose text cannot be decoded as if it were whole."""
-
-PAUSE_TURN: Final = "pause_turn"
-"""A provider's word for: send this back as it is and let me go on."""
 
 
 class RunFailure(Exception):
@@ -59,16 +47,6 @@ class RunFailure(Exception):
         self.reason = reason
         super().__init__(reason)
         self.__cause__ = cause
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
-    """What holds for a whole run."""
-
-    output: Output = field(default_factory=Output)
-    output_tools: bool = False
-    output_retries: int = 0
-    max_turns: int = 10
 
 
 class Machine:
@@ -101,6 +79,7 @@ class Machine:
         self._transcript = Transcript(head, run_id, conversation_id, resumption)
         self._turn = 0
         self._completed_turns = 0
+        self._batches = 0
         self._rounds = 0
         self._command: Command | None = None
         self._end: RunFailure | None = None
@@ -173,7 +152,7 @@ class Machine:
         if self._to_run:
             self._check_limits(about_to_run=len(self._to_run))
             return RunTools(max(self._turn - 1, 0), self._to_run, self._resuming)
-        if self._stop is not None and self._completed_turns:
+        if self._stop is not None and (self._completed_turns or self._batches):
             raise self.stop_now()
         self._check_limits()  # a sub-agent may have crossed one
         self._transcript.add(self._steer("next_turn"))
@@ -263,6 +242,7 @@ class Machine:
         if not batch.complete:
             raise TypeError("the batch is not over")
         self._command = None
+        self._batches += 1
         if batch.failure is not None:
             call, error = batch.failure
             reason = f"tool {call.name!r} (call {call.id!r}): {describe(error)}"

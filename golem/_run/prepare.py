@@ -22,9 +22,10 @@ from typing import Any
 
 from golem._run.commands import describe
 from golem._run.ledger import Ledger
-from golem._run.machine import Machine, Rules, RunFailure
+from golem._run.machine import Machine, RunFailure
 from golem._run.plan import Plan
 from golem._run.resume import Resumption, resume
+from golem._run.rules import Rules
 from golem.context import RunContext
 from golem.errors import HistoryError
 from golem.history.repair import normalize_history

@@ -18,7 +18,8 @@ from golem._run.commands import (
     Returned,
     RunTools,
 )
-from golem._run.machine import Machine, Rules, RunFailure
+from golem._run.machine import Machine, RunFailure
+from golem._run.rules import Rules
 from golem.history.report import NOTHING_REPAIRED
 from golem.model import Response, TextDelta, ThinkingDelta, ToolCallDelta
 from tests.run.support import asks, closing

@@ -1,0 +1,31 @@
+"""What holds for a whole run, and the words its machine is steered and read by. Values only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from golem.model import FinishReason
+from golem.output import Output
+
+StopWhen = Literal["now", "after_tools", "after_model"]
+SayWhen = Literal["next_turn", "idle"]
+
+CUT_SHORT: Final[dict[FinishReason, str]] = {
+    "length": "it was cut off at the length limit",
+    "content_filter": "it was withheld by the provider's content filter",
+}
+"""Endings of a turn whose text cannot be decoded as if it were whole."""
+
+PAUSE_TURN: Final = "pause_turn"
+"""A provider's word for: send this back as it is and let me go on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """What holds for a whole run."""
+
+    output: Output = field(default_factory=Output)
+    output_tools: bool = False
+    output_retries: int = 0
+    max_turns: int = 10
