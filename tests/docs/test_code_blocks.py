@@ -23,6 +23,8 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\(([^)#]+)(?:#[^)]*)?\)")
+ANCHOR = re.compile(r"\]\(([^)#:]*)#([^)]+)\)")
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
 
 def blocks(page: Path) -> list[CodeType]:
@@ -71,4 +73,21 @@ def test_the_code_of_a_page_runs(
 def test_the_links_of_a_page_lead_somewhere(page: Path) -> None:
     links = LINK.findall(page.read_text(encoding="utf-8"))
     missing = [link for link in links if "://" not in link and not (page.parent / link).exists()]
+    assert missing == []
+
+
+def anchors(page: Path) -> set[str]:
+    """The places of a page that a link can lead to, as GitHub names them."""
+    headings = HEADING.findall(page.read_text(encoding="utf-8"))
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_anchors_of_a_page_exist(page: Path) -> None:
+    links = ANCHOR.findall(page.read_text(encoding="utf-8"))
+    missing = [
+        f"{name}#{anchor}"
+        for name, anchor in links
+        if anchor not in anchors(page.parent / name if name else page)
+    ]
     assert missing == []
