@@ -21,8 +21,8 @@ from golem import (
     repair,
 )
 from golem.history.repair import NO_RESULT
+from golem.testing.strategies import ANY_HISTORY
 from tests.history import model
-from tests.history.strategies import ANY_HISTORY
 
 T = TypeVar("T")
 

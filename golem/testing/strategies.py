@@ -17,16 +17,19 @@ ARGS = st.sampled_from(["{}", "{}", "{}", '{"x":1}', '{"x":', "", "5", "null"])
 Recipe = tuple[str, list[tuple[str, str]]]
 """A role and (id, args) of its calls, or the one id a result answers."""
 
+EMPTY: list[Recipe] = [("user", []), ("system", []), ("assistant", [])]
+"""Messages without calls."""
+
 
 def recipes(ids: st.SearchStrategy[str]) -> st.SearchStrategy[Recipe]:
     """One message of a history whose calls and results take their ids from `ids`."""
-    calls = st.lists(st.tuples(ids, ARGS), max_size=3)
+    calls: st.SearchStrategy[list[tuple[str, str]]] = st.lists(st.tuples(ids, ARGS), max_size=3)
     result = st.tuples(ids, st.just("")).map(lambda pair: ("tool", [pair]))
     return st.one_of(
         result,
         result,
         calls.map(lambda asked: ("assistant", asked)),
-        st.sampled_from([("user", []), ("system", []), ("assistant", [])]),
+        st.sampled_from(EMPTY),
     )
 
 

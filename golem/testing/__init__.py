@@ -1,0 +1,29 @@
+"""Public tools for testing agents without a provider; golem's own suite uses them.
+
+scripted     models that answer from a script or a function, and fail where told to
+judges       what providers refuse: say it, or have a model refuse it
+sweep        a run that dies at every point in turn, and what has to be true each time
+strategies   Hypothesis strategies of broken histories (``golem-agents[testing]``); imported
+             by its own name, ``golem.testing.strategies``, so that nothing else needs it
+"""
+
+from golem.testing.judges import Strict as Strict
+from golem.testing.judges import complaints as complaints
+from golem.testing.scripted import HANG as HANG
+from golem.testing.scripted import Fragments as Fragments
+from golem.testing.scripted import FunctionModel as FunctionModel
+from golem.testing.scripted import Hang as Hang
+from golem.testing.scripted import Scripted as Scripted
+from golem.testing.scripted import ScriptedModel as ScriptedModel
+from golem.testing.scripted import assemble as assemble
+from golem.testing.scripted import cut_args as cut_args
+from golem.testing.scripted import dies as dies
+from golem.testing.scripted import fragments as fragments
+from golem.testing.scripted import hangs as hangs
+from golem.testing.sweep import Death as Death
+from golem.testing.sweep import SweepReport as SweepReport
+from golem.testing.sweep import Watch as Watch
+from golem.testing.sweep import read as read
+from golem.testing.sweep import sweep_cancellation as sweep_cancellation
+from golem.testing.sweep import sweep_leaving as sweep_leaving
+from golem.testing.sweep import sweep_stops as sweep_stops
