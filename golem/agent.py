@@ -32,7 +32,7 @@ from golem.output import OUTPUT_NAME, Output, OutputMode
 from golem.rawjson import clean_text
 from golem.result import Partial, Result
 from golem.stream import RunStream
-from golem.tools import Tool
+from golem.tools import Tool, check_options
 
 if TYPE_CHECKING:
     # The defaults spare `Agent(model)` an annotation; Python 3.11 itself knows none.
@@ -136,7 +136,7 @@ class Agent(Generic[DepsT, OutputT]):
     have it corrected. Everything else is in `AgentOptions`.
 
     Raises:
-        TypeError: A tool or an output type cannot have a schema.
+        TypeError: A tool or an output type cannot have a schema; no option has that name.
         ValueError: Two tools of one name, no such model, an option out of range.
     """
 
@@ -178,6 +178,7 @@ class Agent(Generic[DepsT, OutputT]):
         **options: Unpack[AgentOptions],
     ) -> None:
         self._model = resolve_model(model)
+        check_options("Agent", options, AgentOptions.__optional_keys__)
         self._options = options
         self._toolbox = Toolbox(options.get("tools", ()))
         self._instructions = _sequence(options.get("instructions", ()))
@@ -202,7 +203,7 @@ class Agent(Generic[DepsT, OutputT]):
 
         Raises:
             ValueError: A prompt part no run may send, neither prompt nor history, answers that do
-                not match what is pending; nothing ran.
+                not match what is pending; nothing ran. TypeError for an option there is not.
             RunError: The run did not reach an answer; the evidence is its ``partial``. Where the
                 caller is cancelled the backend's own exception passes through, and
                 `golem.partial_from` finds the evidence.
@@ -263,6 +264,7 @@ class Agent(Generic[DepsT, OutputT]):
         return Tool.from_function(delegate, name=name, description=description)
 
     def _start(self, prompt: str | None, options: RunOptions[DepsT], *, streaming: bool) -> Run:
+        check_options("a run", options, RunOptions.__optional_keys__)
         own = self._options
         history = list(options.get("history", ()))
         model, tools = options.get("model"), options.get("tools")

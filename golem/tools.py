@@ -13,7 +13,7 @@ import functools
 import inspect
 import re
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any, Final, TypedDict, TypeVar, Unpack, cast, overload
 
 import msgspec
@@ -62,7 +62,8 @@ class Tool:
     one dict, unchecked beyond being a JSON object. An async function runs in the run's own task,
     any other in a worker thread. The options are those of `ToolOptions`.
 
-    Raises ValueError for a name that a provider would refuse, and for an option out of range.
+    Raises ValueError for a name that a provider would refuse and for an option out of range,
+    TypeError for an option there is not.
     """
 
     def __init__(
@@ -76,6 +77,7 @@ class Tool:
     ) -> None:
         if not _NAME.fullmatch(name):
             raise ValueError(f"tool name {name!r}: 1 to 64 letters, digits, _ or - are needed")
+        check_options(f"tool {name!r}", options, ToolOptions.__optional_keys__)
         retries, timeout = options.get("retries", 0), options.get("timeout")
         if retries < 0:
             raise ValueError(f"tool {name!r}: retries must not be negative, got {retries}")
@@ -178,6 +180,15 @@ def tool(
         return Tool.from_function(function, name=name, description=description, **options)
 
     return make if function is None else make(function)
+
+
+def check_options(called: str, given: Mapping[str, object], known: Iterable[str]) -> None:
+    """Raise TypeError for a keyword that is no option, which no signature would notice."""
+    for name in given:
+        if name not in known:
+            raise TypeError(
+                f"{called} has no option {name!r}; options are: {', '.join(sorted(known))}"
+            )
 
 
 def result_of(value: Any) -> ToolResult:
