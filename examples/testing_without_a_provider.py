@@ -7,9 +7,18 @@ from __future__ import annotations
 
 import asyncio
 
-from golem import Agent, AssistantMessage, Part, RunError, ToolCall, TransportError, Usage
-from golem.model import Response, TextDelta, ToolCallDelta
-from golem.testing import Fragments, ScriptedModel, assemble, fragments
+from golem import (
+    Agent,
+    AssistantMessage,
+    Part,
+    RunError,
+    ToolCall,
+    TransportError,
+    Usage,
+    UserMessage,
+)
+from golem.model import Model, Response, TextDelta, ToolCallDelta
+from golem.testing import Fragments, FunctionModel, ScriptedModel, Strict, assemble, fragments
 
 
 def get_weather(city: str) -> str:
@@ -17,7 +26,7 @@ def get_weather(city: str) -> str:
     return f"sunny in {city}"
 
 
-def make_agent(model: ScriptedModel) -> Agent:
+def make_agent(model: Model) -> Agent:
     """What is tested: your own factory, with the model as its argument."""
     return Agent(model, instructions="Be brief.", tools=[get_weather])
 
@@ -71,6 +80,14 @@ async def a_stream_that_dies_in_the_middle_of_a_call() -> None:
     assert len(stream.partial.messages) == 2  # the half call is no message and never runs
 
 
+async def a_model_that_is_a_function() -> None:
+    """`FunctionModel` answers from the request; `Strict` refuses what providers would."""
+    model = FunctionModel(lambda request: f"{len(request.messages)} messages")
+    agent: Agent = Agent(Strict(model))
+    history = [UserMessage("Rome?"), ASKS]  # a call nobody answered: the run repairs it
+    assert (await agent.run("And?", history=history)).output == "4 messages"
+
+
 async def streamed_as_you_like() -> None:
     """`fragments` cuts a message into deltas, `assemble` puts them together."""
     pieces = fragments(ASKS, size=3)
@@ -86,6 +103,7 @@ async def main() -> None:
         what_the_model_was_asked,
         an_answer_that_is_cut_off,
         a_stream_that_dies_in_the_middle_of_a_call,
+        a_model_that_is_a_function,
         streamed_as_you_like,
     ):
         await test()
