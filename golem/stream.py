@@ -13,6 +13,7 @@ import anyio
 import sniffio
 
 from golem._run.driver import Run
+from golem._run.evidence import attach, partial_from
 from golem._run.rules import SayWhen, StopWhen
 from golem.closing import CLEANUP_SECONDS
 from golem.events import Event, Terminal, TextDelta
@@ -42,7 +43,8 @@ class RunStream(Generic[OutputT]):
         self._run = run
         self._events = run.events()
         self._ahead: list[Event] = []
-        self._reading = self._stopping = False
+        self._reading = False
+        self._stopping: anyio.Event | None = None  # set when the last events have been read ahead
         self._reader: int | None = None
         self._over: anyio.Event | None = None  # made by whoever waits for it
 
@@ -133,8 +135,8 @@ class RunStream(Generic[OutputT]):
     async def aclose(self) -> None:
         """Stop the run where it is and close what it holds; as leaving the ``async with``."""
         with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
-            if self._stopping:
-                await self._ended()
+            if self._stopping is not None:
+                await self._stopping.wait()
             await self._events.aclose()
             await self._run.left()
         self._tell_waiters()
@@ -143,8 +145,8 @@ class RunStream(Generic[OutputT]):
         return self
 
     async def __anext__(self) -> Event:
-        if self._stopping:
-            await self._ended()
+        if self._stopping is not None:
+            await self._stopping.wait()
         if self._ahead:
             return self._ahead.pop(0)
         if self._reading:
@@ -165,12 +167,13 @@ class RunStream(Generic[OutputT]):
 
     async def _read_ahead(self) -> None:
         """Take the last events of a run that was stopped between two pulls, for the reader."""
-        self._stopping = True
+        self._stopping = done = anyio.Event()
         try:
             while self._run.outcome is None:
                 self._ahead.append(await self._pull())
         finally:
-            self._stopping = False
+            self._stopping = None
+            done.set()
 
     async def _ended(self) -> None:
         """Until the run is over."""
@@ -193,6 +196,8 @@ class RunStream(Generic[OutputT]):
         traceback: TracebackType | None,
     ) -> None:
         await self.aclose()
+        if error is not None and not isinstance(error, Exception) and partial_from(error) is None:
+            attach(error, self.partial)  # cancelled while the reader was at something else
 
 
 _inside: Final[ContextVar[tuple[object, ...]]] = ContextVar("golem_inside", default=())

@@ -41,8 +41,9 @@ class Journal:
         """A call of the batch has its result. Raises RunFailure (``history``)."""
         if self._write is None or result is None:
             return
-        self._results[result.tool_call_id, result.content] += 1
         await self._call(machine.stamped(result))
+        # Not before: a write that was cut off is made again where the result joins after all.
+        self._results[result.tool_call_id, result.content] += 1
 
     async def _call(self, message: Message) -> None:
         assert self._write is not None  # noqa: S101 - asked only where there is a journal

@@ -59,8 +59,9 @@ class ModelTurn:
             attempt += 1
             failure: Exception | None = None
             yield self._herald.event(ev.ModelStarted, self._command.turn, attempt)
-            self._machine.request_sent()
             try:
+                self._waiting.check()  # what is not sent does not count
+                self._machine.request_sent()
                 async with aclosing(self._answer(request)) as answer:
                     async for event in answer:
                         yield event

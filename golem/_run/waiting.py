@@ -51,6 +51,15 @@ class Waiting:
         if self._scope is not None:
             self._scope.deadline = min(self._scope.deadline, at)
 
+    def check(self) -> None:
+        """Raise what waiting in this turn would raise at once: nothing more may be begun."""
+        now = anyio.current_time()
+        bounds = dict(self._bounds(True, ""))
+        name = min(bounds, key=bounds.__getitem__, default="")
+        deadline = now + bounds[name] if bounds else NEVER
+        if min(deadline, self._stop_at) <= now:
+            raise self._over(name, deadline)
+
     async def on(self, awaitable: Awaitable[T], *, turn: bool = False, fragment: str = "") -> T:
         """What `awaitable` gives, within the total, the turn's allowance, a fragment's timeout.
 

@@ -21,6 +21,7 @@ from golem.testing.scripted import dies as dies
 from golem.testing.scripted import fragments as fragments
 from golem.testing.scripted import hangs as hangs
 from golem.testing.sweep import Death as Death
+from golem.testing.sweep import How as How
 from golem.testing.sweep import SweepReport as SweepReport
 from golem.testing.sweep import Watch as Watch
 from golem.testing.sweep import read as read

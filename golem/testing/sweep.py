@@ -18,6 +18,7 @@ of every death is listed at `Death`; `check` may demand more. Works on asyncio a
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sys
 import types
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
@@ -95,6 +96,7 @@ class Death(Struct, frozen=True):
     """What one more run from the partial had to repair."""
 
 
+How = Literal["scope", "native", "tick"]
 Check = Callable[[Death], object]
 Start = Callable[[Watch], Awaitable[object]]
 Open = Callable[[Watch], RunStream[Any]]
@@ -119,18 +121,21 @@ async def sweep_cancellation(
     start: Start,
     check: Check | None = None,
     *,
-    how: Literal["scope", "native"] = "scope",
+    how: How = "scope",
     history: Sequence[Message] = (),
 ) -> SweepReport:
     """Cancel the run that `start` awaits at each of its suspensions in turn.
 
-    `how`: by a cancel scope around it, or natively, as asyncio's ``task.cancel()`` does (asyncio
-    only). `history` is what was journaled before the run.
+    `how`: by a cancel ``scope`` around it, or ``native``, as asyncio's ``task.cancel()`` does
+    (asyncio only). By ``tick`` a scope is cancelled after one turn of the event loop, after two,
+    and so on, which strikes *inside* tools that run concurrently; not for runs that wait for a
+    clock. `history` is what was journaled before the run.
 
     Raises AssertionError, with the point as a note, where a demand is not met.
     """
+    attempt = {"scope": _cancelled, "native": _cancelled_natively, "tick": _cancelled_later}[how]
     swept = _Sweep(check, history)
-    while await swept.next(lambda watch, steps: _cancelled(start, watch, steps, how)):
+    while await swept.next(lambda watch, steps: attempt(start, watch, steps)):
         pass
     return swept.report
 
@@ -264,8 +269,13 @@ async def resumes(messages: Sequence[Message], *, whole: bool = True) -> History
         turns = {change.input_index for change in repair.changes if change.kind == "synthesized"}
         _demand(len(turns) <= 1, f"several turns had gaps: {repair}")
     again, second = normalize_history(result.messages)
-    _demand(list(again) == result.messages and not second.changes, "repair is not stable")
+    _demand(list(again) == result.messages and not mended(second), "repair is not stable")
     return repair
+
+
+def mended(repair: HistoryRepair) -> bool:
+    """Whether anything was repaired; arguments that were cut off are only told of."""
+    return any(change.kind != "truncated" for change in repair.changes)
 
 
 def _well_formed(events: Sequence[Event]) -> Terminal:
@@ -299,39 +309,70 @@ def _evidence(terminal: Terminal) -> Partial | None:
     )
 
 
-async def _cancelled(start: Start, watch: Watch, steps: _Steps, how: str) -> BaseException | None:
-    caught: list[BaseException] = []
+class _Caught:
+    """Awaits the run, and keeps what it raised."""
 
-    async def go() -> None:
+    def __init__(self, start: Start, watch: Watch) -> None:
+        self._start = start
+        self._watch = watch
+        self.error: BaseException | None = None
+
+    async def go(self) -> None:
         try:
-            await start(watch)
+            await self._start(self._watch)
         except BaseException as error:
-            caught.append(error)
+            self.error = error
             raise
 
-    if how == "native":
-        task = asyncio.create_task(_driven(steps, go))
-        steps.strike = task.cancel
+
+async def _cancelled(start: Start, watch: Watch, steps: _Steps) -> BaseException | None:
+    caught = _Caught(start, watch)
+    with anyio.CancelScope() as scope:
+        steps.strike = scope.cancel
         try:
-            await task
-        except asyncio.CancelledError as error:
-            caught = [error]  # as whoever awaits the task gets it
+            await steps.drive(caught.go())
         except RunError:
             _demand(not steps.reached, "the cancellation became a RunError")
-        _demand(task.cancelled() == steps.reached, "the cancellation was lost")
-    else:
-        with anyio.CancelScope() as scope:
-            steps.strike = scope.cancel
-            try:
-                await steps.drive(go())
-            except RunError:
-                _demand(not steps.reached, "the cancellation became a RunError")
-        _demand(scope.cancelled_caught == steps.reached, "the cancellation was lost")
-    return caught[0] if caught else None
+    _demand(scope.cancelled_caught == steps.reached, "the cancellation was lost")
+    return caught.error
 
 
-async def _driven(steps: _Steps, go: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    await steps.drive(go())
+async def _cancelled_natively(start: Start, watch: Watch, steps: _Steps) -> BaseException | None:
+    caught = _Caught(start, watch)
+
+    async def drive() -> None:
+        await steps.drive(caught.go())
+
+    task = asyncio.create_task(drive())
+    steps.strike = task.cancel
+    try:
+        await task
+    except asyncio.CancelledError as error:
+        caught.error = error  # as whoever awaits the task gets it
+    except RunError:
+        _demand(not steps.reached, "the cancellation became a RunError")
+    _demand(task.cancelled() == steps.reached, "the cancellation was lost")
+    return caught.error
+
+
+async def _cancelled_later(start: Start, watch: Watch, steps: _Steps) -> BaseException | None:
+    caught = _Caught(start, watch)
+    scope = anyio.CancelScope()
+
+    async def strike() -> None:
+        for _ in range(steps.at):
+            await anyio.lowlevel.checkpoint()
+        scope.cancel()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(strike)
+        with scope, contextlib.suppress(RunError):
+            await caught.go()
+        tasks.cancel_scope.cancel()
+    # Struck too late it is not caught: the run had got through.
+    watch.suspended = steps.at + scope.cancelled_caught
+    watch.begun = [steps.at] * len(watch.begun)  # nobody counted
+    return caught.error
 
 
 async def _stopped(
@@ -342,7 +383,10 @@ async def _stopped(
     said: list[object] = []
     raised: list[BaseException] = []
 
+    strike = anyio.Event()
+
     async def stop() -> None:
+        await strike.wait()
         said.append(await stream.stop(when))
 
     async def go() -> None:
@@ -355,14 +399,17 @@ async def _stopped(
             raised.append(error)
 
     async with anyio.create_task_group() as tasks:
-        steps.strike = lambda: tasks.start_soon(stop)
+        tasks.start_soon(stop)
+        steps.strike = strike.set
         await steps.drive(go())
+        if not steps.reached:
+            tasks.cancel_scope.cancel()
     if steps.reached:
         _demand(seen == watch.events, "the reader and the observer saw different events")
         _demand(said == [stream.outcome], f"stop() gave {said}, not what happened")
         if isinstance(stream.outcome, RunStopped) and stream.outcome.partial is not None:
             repair = await resumes(stream.outcome.partial.messages)
-            _demand(not repair.changes, "a stop has left something to repair")
+            _demand(not mended(repair), f"a stop has left something to repair: {repair}")
     return raised[0] if raised else None
 
 

@@ -1,294 +1,41 @@
-"""External cancellation at every suspension of a run, and whatever else is no Exception.
+"""Where a cancellation comes from and where it goes, and whatever else is no Exception.
 
-The sweep drives a run by hand and cancels at its first suspension, then, in a new run, at its
-second, until a run gets through. Whatever the run was waiting for then (a processor, an observer,
-a model, a tool, a worker thread, its own reader) the same has to hold.
+That nothing is lost at any single suspension is `test_sweep`'s; here stand the cases with a story.
 """
 
 from __future__ import annotations
 
 import asyncio
 import threading
-import types
-from collections.abc import AsyncIterator, Callable, Coroutine, Generator
-from contextlib import aclosing
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator
 from typing import Any
 
 import anyio
 import anyio.lowlevel
 import pytest
-import sniffio
 import trio
 
 from golem import (
     Agent,
-    AssistantMessage,
     Event,
     Message,
     Partial,
-    RunContext,
-    RunError,
     RunStream,
-    ToolCanceled,
-    ToolMessage,
     Usage,
-    UserMessage,
     partial_from,
     tool,
 )
-from golem.events import TERMINAL, RunFailed, RunFinished, RunStopped
+from golem.events import TERMINAL, RunFinished, RunStopped
 from golem.model import Delta, Request, Response
 from golem.model import TextDelta as Text
 from golem.testing import ScriptedModel
 from tests.run.support import (
     Gives,
     Recorder,
-    SlowRecorder,
-    announced,
     asks,
-    boom,
     echo,
-    resumes,
     well_formed,
 )
-
-HISTORY: list[Message] = [UserMessage("old"), UserMessage("q"), AssistantMessage("a")]
-
-
-# The sweep
-
-
-class Suspensions:
-    """Drives a coroutine, counts where it suspends, and cancels at one of these places."""
-
-    def __init__(self, at: int, cancel: Callable[[], object]) -> None:
-        self.count = 0
-        self._at = at
-        self._cancel = cancel
-
-    @property
-    def reached(self) -> bool:
-        return self.count > self._at
-
-    @types.coroutine
-    def drive(self, coroutine: Coroutine[Any, Any, Any]) -> Generator[Any, Any, Any]:
-        resume: Callable[[Any], Any] = coroutine.send
-        value: Any = None
-        while True:
-            try:
-                trap = resume(value)
-            except StopIteration as done:
-                return done.value
-            if self.count == self._at:
-                self._cancel()
-            self.count += 1
-            try:
-                value, resume = (yield trap), coroutine.send
-            except BaseException as thrown:
-                value, resume = thrown, coroutine.throw
-
-
-class Logged:
-    """A model that notes what it has handed over, and takes a moment to close its stream."""
-
-    def __init__(self, script: list[Any]) -> None:
-        self.scripted = ScriptedModel(script, usage=Usage(2, 1))
-        self.turns = 0
-        self.said = ""
-
-    async def generate(self, request: Request) -> Response:
-        response = await self.scripted.generate(request)
-        self.turns += 1
-        return response
-
-    async def stream(self, request: Request) -> AsyncIterator[Delta | Response]:
-        async with aclosing(self.scripted.stream(request)) as items:
-            async for item in items:
-                if isinstance(item, Response):
-                    self.turns, self.said = self.turns + 1, ""
-                elif isinstance(item, Text):
-                    self.said += item.text
-                yield item
-        await anyio.lowlevel.checkpoint()
-
-
-@dataclass
-class World:
-    """Everything around one run: what it may use, who watches, what really happened."""
-
-    script: list[Any]
-    agents: SlowRecorder = field(default_factory=SlowRecorder)
-    runs: Recorder = field(default_factory=Recorder)
-    finished: list[str] = field(default_factory=list)
-    stream: RunStream[str] | None = None
-    result: Any = None
-    error: BaseException | None = None
-
-    def __post_init__(self) -> None:
-        @tool
-        async def slow(n: str) -> str:
-            await anyio.lowlevel.checkpoint()
-            await anyio.lowlevel.checkpoint()
-            self.finished.append(n)
-            return n
-
-        @tool
-        def threaded(n: str) -> str:
-            return n
-
-        @tool
-        async def stop(n: str) -> str:
-            raise ToolCanceled("enough")
-
-        async def process(history: list[Message]) -> AsyncIterator[Message]:
-            for message in history[1:]:
-                await anyio.lowlevel.checkpoint()
-                yield message
-
-        async def instruct(context: RunContext[Any]) -> str:
-            await anyio.lowlevel.checkpoint()
-            return "i"
-
-        self.model = Logged(self.script)
-        self.agent = Agent(
-            self.model,
-            instructions=instruct,
-            history_processor=process,
-            tools=[slow, threaded, stop, boom],
-            on_event=self.agents,
-        )
-
-    async def run(self) -> None:
-        self.result = await self.agent.run("p", history=HISTORY, on_event=self.runs)
-
-    async def read(self) -> None:
-        self.stream = self.agent.stream("p", history=HISTORY, on_event=self.runs)
-        async with self.stream as stream:
-            async for _ in stream:
-                await anyio.lowlevel.checkpoint()  # the reader's own
-        self.result = self.stream.result
-
-    async def go(self, streamed: bool) -> None:
-        try:
-            await (self.read() if streamed else self.run())
-        except BaseException as error:
-            self.error = error
-            raise
-
-    @property
-    def partial(self) -> Partial | None:
-        if self.stream is not None:
-            return self.stream.partial
-        assert self.error is not None
-        return partial_from(self.error)
-
-
-def slow(*names: str) -> list[tuple[str, str, str]]:
-    return [(f"{place}", name, f'{{"n":"{place}"}}') for place, name in enumerate(names)]
-
-
-SCRIPTS: dict[str, list[Any]] = {
-    "answer": ["a longer answer"],
-    "tools": [asks(*slow("slow", "threaded", "slow"), text="let me see"), "done"],
-    "stop": [asks(*slow("slow", "stop", "slow"))],
-    "failure": [asks(*slow("slow", "boom"))],
-}
-
-
-@pytest.mark.parametrize("native", [False, True], ids=["scope", "native"])
-@pytest.mark.parametrize("streamed", [False, True], ids=["run", "stream"])
-@pytest.mark.parametrize("script", SCRIPTS.values(), ids=SCRIPTS.keys())
-async def test_cancelling_at_any_suspension_keeps_what_had_happened(
-    script: list[Any], streamed: bool, native: bool
-) -> None:
-    if native and sniffio.current_async_library() != "asyncio":
-        return  # only asyncio's tasks can be cancelled from outside a scope
-    at = 0
-    while True:
-        world = World(script)
-        before = _tasks()
-        cancel = _cancelled_natively if native else _cancelled_by_scope
-        reached = await cancel(world, streamed, at)
-        if not reached:
-            break
-        assert before == _tasks(), "a task was left behind"
-        await _holds(world)
-        at += 1
-    assert at >= 10
-    well_formed(world.runs.events)
-
-
-async def _cancelled_by_scope(world: World, streamed: bool, at: int) -> bool:
-    with anyio.CancelScope() as scope:
-        steps = Suspensions(at, scope.cancel)
-        try:
-            await steps.drive(world.go(streamed))
-        except RunError:
-            assert not steps.reached
-    assert steps.reached == scope.cancelled_caught, "the cancellation was lost"
-    return steps.reached
-
-
-async def _cancelled_natively(world: World, streamed: bool, at: int) -> bool:
-    steps = Suspensions(at, lambda: task.cancel())
-
-    async def drive() -> None:
-        await steps.drive(world.go(streamed))
-
-    task = asyncio.create_task(drive())
-    try:
-        await task
-    except asyncio.CancelledError as error:
-        world.error = error  # as whoever awaits the task gets it
-    except RunError:
-        assert not steps.reached
-    assert task.cancelled() == steps.reached, "the cancellation was lost"
-    return steps.reached
-
-
-async def _holds(world: World) -> None:
-    """What has to be true of a cancelled run, wherever it was."""
-    assert isinstance(world.error, anyio.get_cancelled_exc_class())
-    assert not isinstance(world.error, RunError)
-    # Exactly one terminal event reached everyone who watches, and nobody saw a gap.
-    well_formed(world.runs.events)
-    assert world.runs.events == world.agents.events
-    terminal = world.runs.events[-1]
-    assert isinstance(terminal, TERMINAL)
-    if world.stream is not None:
-        assert terminal is world.stream.outcome
-    # Evidence that existed is in the partial.
-    partial = world.partial
-    if partial is None:
-        assert (world.model.turns, world.model.said, world.finished) == (0, "", [])
-        assert isinstance(terminal, RunStopped)
-        return
-    if isinstance(terminal, RunStopped | RunFailed):
-        assert partial == terminal.partial
-    else:
-        assert partial.messages == terminal.result.messages
-    turns = [m for m in partial.new_messages if isinstance(m, AssistantMessage)]
-    assert world.model.turns == len(turns)
-    assert Usage(2 * len(turns), len(turns)) == partial.usage
-    assert world.model.said == partial.text
-    assert len(world.model.scripted.requests) == partial.requests
-    results = [m for m in partial.new_messages if isinstance(m, ToolMessage)]
-    told = {m.content for m in [*results, *partial.batch_results]}
-    assert told.issuperset(world.finished)
-    added = announced(world.runs.events)
-    assert added == partial.new_messages[: len(added)]
-    # And it resumes with one more run.
-    answered = {result.tool_call_id for result in results}
-    asked = [call.id for turn in turns for call in turn.tool_calls]
-    await resumes(partial, synthesized=[call for call in asked if call not in answered])
-
-
-def _tasks() -> int:
-    if sniffio.current_async_library() == "asyncio":
-        return len(asyncio.all_tasks())
-    return trio.lowlevel.current_statistics().tasks_living
-
 
 # Where cancellation comes from, and where it goes
 
