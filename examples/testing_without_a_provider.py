@@ -10,6 +10,7 @@ import asyncio
 from golem import (
     Agent,
     AssistantMessage,
+    Message,
     Part,
     RunError,
     ToolCall,
@@ -84,7 +85,10 @@ async def a_model_that_is_a_function() -> None:
     """`FunctionModel` answers from the request; `Strict` refuses what providers would."""
     model = FunctionModel(lambda request: f"{len(request.messages)} messages")
     agent: Agent = Agent(Strict(model))
-    history = [UserMessage("Rome?"), ASKS]  # a call nobody answered: the run repairs it
+    history: list[Message] = [
+        UserMessage("Rome?"),
+        ASKS,
+    ]  # a call nobody answered: the run repairs it
     assert (await agent.run("And?", history=history)).output == "4 messages"
 
 
