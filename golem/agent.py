@@ -7,10 +7,23 @@ import atexit
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from importlib.metadata import entry_points
-from typing import TYPE_CHECKING, Any, Final, Generic, TypedDict, TypeVar, Unpack, cast, overload
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Final,
+    Generic,
+    TypedDict,
+    TypeVar,
+    Unpack,
+    cast,
+    get_args,
+    overload,
+)
 
 import sniffio
 import tenacity
+from msgspec import Meta
 
 from golem._run.driver import Run
 from golem._run.evidence import partial_from
@@ -245,7 +258,9 @@ class Agent(Generic[DepsT, OutputT]):
         its RunError; where it pauses, with SubAgentPausedError: nobody can answer it there.
         """
 
-        async def delegate(context: RunContext[Any], prompt: str) -> Any:
+        async def delegate(
+            context: RunContext[Any], prompt: Annotated[str, Meta(min_length=1)]
+        ) -> Any:
             try:
                 result = await self.run(prompt, parent_run_id=context.run_id, deps=context.deps)
             except RunError as error:
@@ -308,8 +323,12 @@ class Agent(Generic[DepsT, OutputT]):
         return Run(plan, streaming=streaming)
 
     def _check(self, toolbox: Toolbox, limits: UsageLimits) -> None:
-        """Raise ValueError for options that do not go together."""
-        mode = self._options.get("output_mode")
+        """Raise ValueError or TypeError for options that are none or do not go together."""
+        mode, retry = self._options.get("output_mode"), self._options.get("retry")
+        if mode is not None and mode not in get_args(OutputMode):
+            raise ValueError(f"output_mode must be one of {get_args(OutputMode)}, got {mode!r}")
+        if retry is not None and not isinstance(retry, tenacity.BaseRetrying):
+            raise TypeError(f"retry must be a tenacity policy or None, got {retry!r}")
         for spec in self._output.tools:
             if spec.name in toolbox:
                 raise ValueError(f"a tool is named {spec.name!r}, as the output tool is")
@@ -322,9 +341,12 @@ class Agent(Generic[DepsT, OutputT]):
 def resolve_model(model: Model | str) -> Model:
     """The model itself, or the one a registered adapter makes of ``"provider:name"``.
 
-    Raises ValueError when no adapter is registered for the provider.
+    Raises ValueError when no adapter is registered for the provider, TypeError for what is no
+    model.
     """
     if not isinstance(model, str):
+        if not isinstance(model, Model):
+            raise TypeError(f"{model!r} is no model: it has no generate and stream")
         return model
     provider, colon, name = model.partition(":")
     for entry in entry_points(group=MODELS, name=provider):

@@ -20,7 +20,8 @@ class UsageLimitError(Exception):
         super().__init__(kind, limit, actual)
 
     def __str__(self) -> str:
-        return f"run exceeded the {self.kind} limit of {self.limit:g} (used {self.actual:g})"
+        # Enough digits for any count, few enough to leave out what adding floats leaves behind.
+        return f"run exceeded the {self.kind} limit of {self.limit:.12g} (used {self.actual:.12g})"
 
 
 class UsageLimits(Struct, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ import sys
 from collections.abc import AsyncIterator, Iterable
 from contextvars import ContextVar
 from types import TracebackType
-from typing import Any, Final, Generic, Self, cast
+from typing import Any, Final, Generic, Self, cast, get_args
 
 import anyio
 import sniffio
@@ -99,8 +99,10 @@ class RunStream(Generic[OutputT]):
         be over, which then goes on; its ``message_added`` event tells where. A run that ends
         before leaves it unsaid.
 
-        Raises ValueError for a part no run may send, or when the run is over.
+        Raises ValueError for a part no run may send, for another `when`, or when the run is over.
         """
+        if when not in get_args(SayWhen):
+            raise ValueError(f"when must be one of {get_args(SayWhen)}, got {when!r}")
         if self.outcome is not None:
             raise ValueError("the run is over")
         said = UserMessage(clean_text(text), parts=tuple(parts))
@@ -117,8 +119,13 @@ class RunStream(Generic[OutputT]):
 
         Returns the terminal event: what happened. None at once where the caller is who the run
         waits for: the stream's reader, for a later stop; a tool or an observer of the run itself.
+        None too for a later stop of a stream that nobody reads yet.
+
+        Raises ValueError for another `when`.
         """
         run = self._run
+        if when not in get_args(StopWhen):
+            raise ValueError(f"when must be one of {get_args(StopWhen)}, got {when!r}")
         if run.outcome is None:
             deadline = None if within is None else anyio.current_time() + within
             run.request_stop(when, deadline)
@@ -128,7 +135,7 @@ class RunStream(Generic[OutputT]):
                 await self._ended()
             elif when == "now":
                 await self._read_ahead()
-            elif self._reader != current_task():
+            elif self._reader not in (None, current_task()):
                 await self._ended()
         return run.outcome
 

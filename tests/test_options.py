@@ -1,12 +1,13 @@
-"""Options are keywords of typed dictionaries: a misspelled one must not be ignored."""
+"""What untyped callers pass: a misspelled option or a wrong value is refused, and not ignored."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import anyio
 import pytest
 
-from golem import Agent, tool
+from golem import Agent, AssistantMessage, ToolCall, UsageLimitError, tool
 from golem.testing import ScriptedModel
 
 
@@ -33,3 +34,56 @@ def test_a_tool_refuses_an_option_there_is_not() -> None:
         def act() -> str:
             """Act."""
             return ""
+
+
+def test_what_is_no_model_policy_or_mode_is_refused_before_any_run() -> None:
+    for wrong, error in [
+        ({"retry": 3}, TypeError),
+        ({"output_mode": "json"}, ValueError),
+    ]:
+        options: dict[str, Any] = wrong
+        with pytest.raises(error):
+            Agent(ScriptedModel([]), **options)
+    nothing: Any = object()
+    with pytest.raises(TypeError, match="is no model"):
+        Agent(nothing)
+
+
+async def test_a_stream_refuses_a_when_there_is_not() -> None:
+    agent: Agent[None] = Agent(ScriptedModel(["hi"]))
+    later: Any = "later"
+    async with agent.stream("hello") as stream:
+        with pytest.raises(ValueError, match="when must be one of"):
+            stream.enqueue("more", when=later)
+        with pytest.raises(ValueError, match="when must be one of"):
+            await stream.stop(later)
+
+
+@pytest.mark.parametrize("when", ["after_model", "after_tools"])
+async def test_a_later_stop_before_the_first_event_does_not_wait_for_a_reader(when: Any) -> None:
+    call = AssistantMessage(tool_calls=(ToolCall.of("c", "unknown", "{}"),))
+    agent: Agent[None] = Agent(ScriptedModel([call]))
+    async with agent.stream("hello") as stream:
+        with anyio.fail_after(5):
+            assert await stream.stop(when) is None
+            kinds = [event.kind async for event in stream]
+    assert kinds[-1] == "run_stopped"
+
+
+async def test_a_sub_agent_is_not_asked_nothing() -> None:
+    """An empty prompt is the model's to correct; it must not end the parent's run."""
+    empty, asked = (
+        AssistantMessage(tool_calls=(ToolCall.of("c", "ask", f'{{"prompt": "{prompt}"}}'),))
+        for prompt in ("", "?")
+    )
+    inner: Agent[None] = Agent(ScriptedModel(["42"]))
+    outer: Agent[None] = Agent(
+        ScriptedModel([empty, asked, "It is 42."]), tools=[inner.as_tool("ask", "Ask.")]
+    )
+    assert (await outer.run("go")).output == "It is 42."
+
+
+def test_a_crossed_limit_names_large_counts_in_full() -> None:
+    error = UsageLimitError("total token", 1_000_000, 1_234_567)
+    assert str(error) == "run exceeded the total token limit of 1000000 (used 1234567)"
+    assert str(UsageLimitError("cost", 0.3, 0.1 + 0.2 + 0.1)).endswith("of 0.3 (used 0.4)")
