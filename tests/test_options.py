@@ -37,13 +37,12 @@ def test_a_tool_refuses_an_option_there_is_not() -> None:
 
 
 def test_what_is_no_model_policy_or_mode_is_refused_before_any_run() -> None:
-    for wrong, error in [
-        ({"retry": 3}, TypeError),
-        ({"output_mode": "json"}, ValueError),
-    ]:
-        options: dict[str, Any] = wrong
-        with pytest.raises(error):
-            Agent(ScriptedModel([]), **options)
+    retry: dict[str, Any] = {"retry": 3}
+    with pytest.raises(TypeError, match="a tenacity policy"):
+        Agent(ScriptedModel([]), **retry)
+    mode: dict[str, Any] = {"output_mode": "json"}
+    with pytest.raises(ValueError, match="output_mode must be one of"):
+        Agent(ScriptedModel([]), **mode)
     nothing: Any = object()
     with pytest.raises(TypeError, match="is no model"):
         Agent(nothing)
