@@ -280,9 +280,14 @@ async def test_what_finished_beside_a_failure_can_be_kept() -> None:
     result = await Agent(model).run("go on", history=partial.resume_messages)
     assert result.repair.synthesized == ("2", "3")
     sent = [message.content for message in model.requests[0].messages]
-    assert sorted(
-        sent, key=["p", "", NO_RESULT, "echoed", "go on"].index
-    ) == ["p", "", NO_RESULT, NO_RESULT, "echoed", "go on"]
+    assert sorted(sent, key=["p", "", NO_RESULT, "echoed", "go on"].index) == [
+        "p",
+        "",
+        NO_RESULT,
+        NO_RESULT,
+        "echoed",
+        "go on",
+    ]
 
 
 async def test_a_model_that_says_nothing_leaves_no_evidence_and_still_its_ids() -> None:
