@@ -58,7 +58,8 @@ class Output:
     `types` is `str`, a type msgspec can decode, or several; `str` among several lets the model
     answer in plain words too. `decoder` replaces decoding altogether.
 
-    Raises TypeError, naming it, for a type that cannot have a schema.
+    Raises TypeError, naming it, for a type that cannot have a schema, ValueError for a `name`
+    that a provider would refuse.
     """
 
     def __init__(
@@ -68,6 +69,8 @@ class Output:
         decoder: Decoder | None = None,
         name: str = OUTPUT_NAME,
     ) -> None:
+        if not name or len(name) > 64 or _NO_NAME.search(name):
+            raise ValueError(f"output name {name!r}: 1 to 64 letters, digits, _ or - are needed")
         several = isinstance(types, (list, tuple))
         given = list(cast("Sequence[Any]", types)) if several else [types]
         self.takes_text = str in given
@@ -196,14 +199,18 @@ _CUT_ESCAPE: Final = re.compile(
 """An escape that is not all there, or the first half of a pair."""
 
 
+_NO_NAME: Final = re.compile(r"[^a-zA-Z0-9_-]+")
+"""What no provider takes in a tool's name."""
+
+
 def _names(kinds: Sequence[Any], name: str) -> list[str]:
     """A name for each type, all different: `name` itself where there is one type."""
     if len(kinds) == 1:
         return [name]
     names: list[str] = []
     for kind in kinds:
-        label = getattr(kind, "__name__", None) or re.sub(r"\W+", "_", str(kind)).strip("_")
-        called = f"{name}_{label}"[:60]
+        label = getattr(kind, "__name__", None) or str(kind)
+        called = f"{name}_{_NO_NAME.sub('_', label).strip('_')}"[:60]
         numbered = (f"{called}_{number}" for number in itertools.count(2))
         names.append(next(n for n in itertools.chain([called], numbered) if n not in names))
     return names
