@@ -53,7 +53,7 @@ async def signature(document: str) -> str:
 
 ASKING = AssistantMessage(
     tool_calls=(
-        ToolCall.of("call_1", "delete", '{"path": "/tmp/report"}'),
+        ToolCall.of("call_1", "delete", '{"path": "report.txt"}'),
         ToolCall.of("call_2", "refund", '{"amount": 500}'),
         ToolCall.of("call_3", "refund", '{"amount": 20}'),
         ToolCall.of("call_4", "signature", '{"document": "contract"}'),
