@@ -281,7 +281,10 @@ class Agent(Generic[DepsT, OutputT]):
     def _start(self, prompt: str | None, options: RunOptions[DepsT], *, streaming: bool) -> Run:
         check_options("a run", options, RunOptions.__optional_keys__)
         own = self._options
-        history = list(options.get("history", ()))
+        for name in ("run_id", "conversation_id", "parent_run_id"):
+            if not isinstance(options.get(name, ""), str):
+                raise TypeError(f"{name} must be text, not {type(options.get(name)).__name__}")
+        history = list(options.get("history") or ())
         model, tools = options.get("model"), options.get("tools")
         deferred, unresolved = options.get("deferred"), options.get("unresolved", "error")
         if deferred is not None:
@@ -327,6 +330,9 @@ class Agent(Generic[DepsT, OutputT]):
         mode, retry = self._options.get("output_mode"), self._options.get("retry")
         if mode is not None and mode not in get_args(OutputMode):
             raise ValueError(f"output_mode must be one of {get_args(OutputMode)}, got {mode!r}")
+        settings = self._options.get("settings")
+        if settings is not None and not isinstance(settings, Settings):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"settings must be golem.Settings, not {type(settings).__name__}")
         if retry is not None and not isinstance(retry, tenacity.BaseRetrying):
             raise TypeError(f"retry must be a tenacity policy or None, got {retry!r}")
         for spec in self._output.tools:
@@ -366,7 +372,11 @@ def _sequence(instructions: Instructions | Sequence[Instructions]) -> Sequence[I
 def _prompt(
     text: str | None, parts: tuple[Part, ...], history: Sequence[Any]
 ) -> UserMessage | None:
+    if text is not None and not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(f"the prompt must be text, not {type(text).__name__}")
     for position, part in enumerate(parts):
+        if not isinstance(part, Part):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"prompt part {position} is no Part but {type(part).__name__}")
         try:
             part.validate()
         except ValueError as error:

@@ -13,12 +13,13 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw, Struct
 
-from golem.codec import encode_json
+from golem.codec import encode_json, load_history, load_message
 from golem.deferral import DeferralKind
-from golem.errors import Stage
+from golem.errors import HistoryError, Stage
 from golem.history.report import NOTHING_REPAIRED, HistoryRepair
 from golem.messages import Message, Part
 from golem.model import FinishReason
+from golem.rawjson import BLANKS
 from golem.result import Partial, Result
 from golem.usage import Usage
 
@@ -206,13 +207,8 @@ Event = (
 )
 
 
-class _Kind(Struct):
-    kind: str
-
-
 _event = msgspec.json.Decoder(Event)
-_kind = msgspec.json.Decoder(_Kind)
-_object = msgspec.json.Decoder(Raw)
+_members = msgspec.json.Decoder(dict[str, Raw])
 
 
 def encode_event(event: Event | UnknownEvent) -> bytes:
@@ -226,16 +222,51 @@ def encode_event(event: Event | UnknownEvent) -> bytes:
 def decode_event(data: bytes | str) -> Event | UnknownEvent:
     """The event that `encode_event` wrote; `UnknownEvent` for one of a newer version.
 
+    Messages in it are read as `golem.load_message` reads them, members of newer writers included.
     Raises ValueError when `data` is not a JSON object with a `kind`.
     """
     try:
         return _event.decode(data)
     except msgspec.ValidationError:
-        pass  # a newer kind, or a newer shape of a known one
+        pass  # a newer kind, a newer shape of a known one, or a message that has gained members
     except (msgspec.DecodeError, RecursionError) as error:
         raise ValueError(f"not an event: {error}") from error
     try:
-        kind = _kind.decode(data).kind
-        return UnknownEvent(kind, bytes(_object.decode(data)))
+        members = _members.decode(data)
+        kind = msgspec.json.decode(members.get("kind", b""), type=str)
     except (msgspec.DecodeError, RecursionError) as error:
         raise ValueError(f"not an event: {error}") from error
+    try:
+        return _with_messages(members)
+    except (msgspec.ValidationError, HistoryError):
+        text = data.encode() if isinstance(data, str) else data
+        return UnknownEvent(kind, text.strip(BLANKS))
+
+
+_LISTS: Final = {
+    "messages": "messages",
+    "newMessages": "new_messages",
+    "batchResults": "batch_results",
+}
+"""Where a result or a partial has messages: JSON name to attribute."""
+
+
+def _with_messages(members: dict[str, Raw]) -> Event:
+    """The event of these members, its messages read tolerantly and put into their places."""
+    found: dict[str, Any] = {}
+    if "message" in members:
+        found["message"] = load_message(bytes(members["message"]))
+        members["message"] = Raw(b'{"role":"user"}')
+    inside = next((name for name in ("result", "partial") if name in members), "")
+    lists: dict[str, Any] = {}
+    if inside:
+        inner = _members.decode(members[inside])
+        for name, attribute in _LISTS.items():
+            if name in inner:
+                lists[attribute] = load_history(bytes(inner[name]))
+                inner[name] = Raw(b"[]")
+        members[inside] = Raw(msgspec.json.encode(inner))
+    event = _event.decode(msgspec.json.encode(members))
+    if inside and lists:
+        found[inside] = msgspec.structs.replace(getattr(event, inside), **lists)
+    return msgspec.structs.replace(event, **found)

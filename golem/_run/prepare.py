@@ -2,8 +2,8 @@
 
     supplied history
       → history processor   the application's cut or rewrite; once, on exactly what was supplied
-      → answers             of a resumed run: its pending turn is completed as far as known
       → validation          media that no run may send is named before anything is paid for
+      → answers             of a resumed run: its pending turn is completed as far as known
       → repair              every call answered in its turn, every result asked for
       → system messages out the current instructions govern, never those of a stored history
       → identity            the most recent message *left* names the conversation
@@ -18,7 +18,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import AsyncIterable, Awaitable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from golem._run.commands import describe
 from golem._run.ledger import Ledger
@@ -30,8 +30,10 @@ from golem.context import RunContext
 from golem.errors import HistoryError
 from golem.history.repair import normalize_history
 from golem.history.report import HistoryRepair
-from golem.messages import Message, SystemMessage
+from golem.messages import MESSAGE_TYPES, Message, SystemMessage, not_a_message
 from golem.rawjson import clean_text
+
+_MESSAGES: Final = frozenset(MESSAGE_TYPES.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +54,11 @@ async def prepare_history(plan: Plan) -> Prepared:
     try:
         given = plan.history
         processed = given if plan.processor is None else await as_list(plan.processor(list(given)))
+        _validate(processed)
         resumption = None
         if plan.deferred is not None:
             processed, resumption = resume(list(processed), plan.deferred, plan.unresolved)
         repaired, report = normalize_history(processed)
-        _validate(repaired)
     except Exception as error:
         raise RunFailure("history", describe(error), error) from error
     kept = [message for message in repaired if type(message) is not SystemMessage]
@@ -115,6 +117,8 @@ async def as_list(
 
 def _validate(messages: Sequence[Message]) -> None:
     for index, message in enumerate(messages):
+        if type(message) not in _MESSAGES:
+            raise not_a_message(message, index)
         if isinstance(message, SystemMessage) or not message.parts:
             continue
         for position, part in enumerate(message.parts):

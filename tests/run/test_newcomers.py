@@ -1,0 +1,74 @@
+"""What people who do not know golem pass by mistake is named before anything runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from golem import (
+    Agent,
+    AssistantMessage,
+    Part,
+    RunError,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+    decode_event,
+    encode_event,
+    load_message,
+)
+from golem import events as ev
+from golem.result import Partial, Result
+from golem.testing import ScriptedModel
+
+MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
+    "a number as prompt": ({"prompt": 3}, "prompt must be text, not int"),
+    "bytes as prompt": ({"prompt": b"hi"}, "prompt must be text, not bytes"),
+    "a message as prompt": ({"prompt": UserMessage("hi")}, "must be text, not UserMessage"),
+    "a part as a dict": ({"parts": [{"kind": "image"}]}, "prompt part 0 is no Part but dict"),
+    "a number as an id": ({"run_id": 7}, "run_id must be text, not int"),
+    "a misspelled option": ({"histroy": []}, "no option 'histroy'"),
+}
+
+
+@pytest.mark.parametrize(("options", "said"), MISTAKES.values(), ids=MISTAKES.keys())
+async def test_a_mistake_is_a_type_error_that_names_it(options: dict[str, Any], said: str) -> None:
+    model = ScriptedModel(["never"])
+    with pytest.raises(TypeError, match=said):
+        await Agent(model).run(**({"prompt": "p"} | options))
+    assert model.requests == []
+
+
+async def test_no_history_may_be_none() -> None:
+    result = await Agent(ScriptedModel(["ok"])).run("p", history=None)  # type: ignore[arg-type]
+    assert result.output == "ok"
+
+
+async def test_a_bad_part_is_named_by_its_place_in_the_history_as_given() -> None:
+    """Also behind what repair drops or adds, and on a result that repair would drop."""
+    bad = (Part("image"),)
+    orphan = ToolMessage("x", tool_call_id="nobody", tool_name="t")
+    asking = AssistantMessage(tool_calls=(ToolCall.of("q", "f", "{}"),))
+    for history, place in (
+        ([orphan, asking, UserMessage("bad", parts=bad)], "history[2].parts[0]"),
+        ([ToolMessage("x", parts=bad, tool_call_id="nobody")], "history[0].parts[0]"),
+    ):
+        with pytest.raises(RunError) as caught:
+            await Agent(ScriptedModel([])).run("p", history=history)
+        assert caught.value.stage == "history"
+        assert place in str(caught.value)
+
+
+NEWER = load_message('{"role":"user","content":"x","zz":{"a":  1}}')
+HOLDING: dict[str, ev.Event] = {
+    "message": ev.MessageAdded("r", "c", 1, NEWER, 3),
+    "result": ev.RunFinished("r", "c", 2, Result("out", [NEWER], [NEWER], "r", "c")),
+    "partial": ev.RunStopped("r", "c", 2, "why", Partial([NEWER], [NEWER], "r", "c")),
+    "failure": ev.RunFailed("r", "c", 2, "model", "why", Partial([NEWER], [], "r", "c")),
+}
+
+
+@pytest.mark.parametrize("event", HOLDING.values(), ids=HOLDING.keys())
+def test_an_event_holding_a_message_of_a_newer_writer_is_read(event: ev.Event) -> None:
+    assert event == decode_event(encode_event(event))
