@@ -117,6 +117,8 @@ class RunOptions(TypedDict, Generic[DepsT], total=False):
     """Names the conversation, else the history does, else minted. A fresh ``new_id()`` forks."""
     parent_run_id: str
     """The run this one belongs to; on its ``run_started`` event."""
+    parent_call_id: str
+    """The call of that run which this one carries out."""
     parts: Iterable[Part]
     """Media that goes with the prompt, after its text."""
     tools: Iterable[AnyTool]
@@ -262,7 +264,12 @@ class Agent(Generic[DepsT, OutputT]):
             context: RunContext[Any], prompt: Annotated[str, Meta(min_length=1)]
         ) -> Any:
             try:
-                result = await self.run(prompt, parent_run_id=context.run_id, deps=context.deps)
+                result = await self.run(
+                    prompt,
+                    deps=context.deps,
+                    parent_run_id=context.run_id,
+                    parent_call_id=context.call_id,
+                )
             except RunError as error:
                 _charge(context, error.partial)
                 if isinstance(error.__cause__, ToolCanceled):
@@ -280,11 +287,14 @@ class Agent(Generic[DepsT, OutputT]):
 
     def _start(self, prompt: str | None, options: RunOptions[DepsT], *, streaming: bool) -> Run:
         check_options("a run", options, RunOptions.__optional_keys__)
+        # Whoever wraps `run` passes on what it was given: None is what was not.
+        given = {name: value for name, value in options.items() if value is not None}
+        options = cast("RunOptions[DepsT]", given)
         own = self._options
-        for name in ("run_id", "conversation_id", "parent_run_id"):
+        for name in ("run_id", "conversation_id", "parent_run_id", "parent_call_id"):
             if not isinstance(options.get(name, ""), str):
                 raise TypeError(f"{name} must be text, not {type(options.get(name)).__name__}")
-        history = list(options.get("history") or ())
+        history = list(options.get("history", ()))
         model, tools = options.get("model"), options.get("tools")
         deferred, unresolved = options.get("deferred"), options.get("unresolved", "error")
         if deferred is not None:
@@ -304,6 +314,7 @@ class Agent(Generic[DepsT, OutputT]):
             run_id=options.get("run_id", ""),
             conversation_id=options.get("conversation_id", ""),
             parent_run_id=options.get("parent_run_id", ""),
+            parent_call_id=options.get("parent_call_id", ""),
             instructions=self._instructions,
             processor=own.get("history_processor"),
             request_processor=own.get("request_processor"),

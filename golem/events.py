@@ -18,7 +18,7 @@ from golem.deferral import DeferralKind
 from golem.errors import HistoryError, Stage
 from golem.history.report import NOTHING_REPAIRED, HistoryRepair
 from golem.messages import Message, Part
-from golem.model import FinishReason
+from golem.model import Details, FinishReason
 from golem.rawjson import BLANKS
 from golem.result import Partial, Result
 from golem.usage import Usage
@@ -47,23 +47,33 @@ class RunStarted(_Event, frozen=True, tag="run_started"):
     sent: int
     repair: HistoryRepair = NOTHING_REPAIRED
     parent_run_id: str = ""
+    parent_call_id: str = ""
 
 
 class ModelStarted(_Event, frozen=True, tag="model_started"):
-    """A request goes out. Turns count from 0, attempts of one turn from 1."""
+    """A request goes out. Turns count from 0, attempts of one turn from 1.
+
+    `model` is the model's own name, where the adapter tells it (its ``model``).
+    """
 
     turn: int
     attempt: int
+    model: str = ""
 
 
 class ModelFinished(_Event, frozen=True, tag="model_finished"):
-    """The request was answered, or (`error`) failed."""
+    """The request was answered, or (`error`, of the class `error_type`) failed.
+
+    `details` is what the provider says about the answer: which model it was, its ids.
+    """
 
     turn: int
     attempt: int
     usage: Usage = Usage()
     finish_reason: FinishReason | None = None
     error: str = ""
+    error_type: str = ""
+    details: Details = Details()
 
 
 class TextDelta(_Event, frozen=True, tag="text_delta"):
@@ -114,6 +124,7 @@ class ToolFinished(_Event, frozen=True, tag="tool_finished"):
     parts: tuple[Part, ...] = ()
     failed: bool = False
     error: str = ""
+    error_type: str = ""
 
 
 class RunCanceled(_Event, frozen=True, tag="run_canceled"):
@@ -168,6 +179,7 @@ class RunFailed(_Event, frozen=True, tag="run_failed"):
     stage: Stage
     error: str
     partial: Partial | None = None
+    error_type: str = ""
 
 
 class RunStopped(_Event, frozen=True, tag="run_stopped"):

@@ -11,17 +11,22 @@ from golem.usage import Usage
 
 
 class UsageLimitError(Exception):
-    """A run went over one of its limits; the cause of a RunError of stage ``usage``."""
+    """A run went over one of its limits; the cause of a RunError of stage ``usage``.
 
-    def __init__(self, kind: str, limit: float, actual: float) -> None:
+    `ahead`: it was stopped before it could, and `actual` is what it would have come to.
+    """
+
+    def __init__(self, kind: str, limit: float, actual: float, ahead: bool = False) -> None:
         self.kind = kind
         self.limit = limit
         self.actual = actual
-        super().__init__(kind, limit, actual)
+        self.ahead = ahead
+        super().__init__(kind, limit, actual, ahead)
 
     def __str__(self) -> str:
         # Enough digits for any count, few enough to leave out what adding floats leaves behind.
-        return f"run exceeded the {self.kind} limit of {self.limit:.12g} (used {self.actual:.12g})"
+        used = f"{'would use' if self.ahead else 'used'} {self.actual:.12g}"
+        return f"run exceeded the {self.kind} limit of {self.limit:.12g} ({used})"
 
 
 class UsageLimits(Struct, frozen=True, kw_only=True):
@@ -48,9 +53,15 @@ class UsageLimits(Struct, frozen=True, kw_only=True):
                 raise ValueError(f"usage limit {name} must not be negative, got {limit}")
 
     def check(
-        self, usage: Usage, *, requests: int, tool_calls: int, cost: float | None
+        self,
+        usage: Usage,
+        *,
+        requests: int,
+        tool_calls: int,
+        cost: float | None,
+        about_to_run: int = 0,
     ) -> UsageLimitError | None:
-        """The first limit that is crossed."""
+        """The first limit that is crossed, or would be with `about_to_run` more tool calls."""
         for kind, limit, actual in (
             ("input token", self.input_tokens, usage.input_tokens),
             ("output token", self.output_tokens, usage.output_tokens),
@@ -61,6 +72,9 @@ class UsageLimits(Struct, frozen=True, kw_only=True):
         ):
             if limit is not None and actual > limit:
                 return UsageLimitError(kind, limit, actual)
+        planned = tool_calls + about_to_run
+        if self.tool_calls is not None and planned > self.tool_calls:
+            return UsageLimitError("tool call", self.tool_calls, planned, ahead=True)
         return None
 
 

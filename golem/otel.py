@@ -177,7 +177,9 @@ class _Run:
             return
         self._say(event)
         if isinstance(event, ev.ModelStarted):
-            self._attempt = self._observer.start("chat", self._model, event, self.span)
+            model = event.model or self._model
+            self._attempt = self._observer.start("chat", model, event, self.span)
+            self._attempt.set_attributes(_known({"gen_ai.request.model": model}))
             self._attempt.set_attribute("golem.turn", event.turn)
             self._attempt.set_attribute("golem.attempt", event.attempt)
             self._sent, self._heard = time_ns(), False
@@ -206,7 +208,16 @@ class _Run:
         if span is None:
             return
         if event.error:
-            _fail(span, OTHER, event.error)
+            _fail(span, event.error_type or OTHER, event.error)
+        details = event.details
+        span.set_attributes(
+            _known(
+                {
+                    "gen_ai.response.id": details.response_id,
+                    "gen_ai.response.model": details.model,
+                }
+            )
+        )
         if event.finish_reason is not None:
             span.set_attributes(_usage(event.usage))
             span.set_attribute("gen_ai.response.finish_reasons", [event.finish_reason])
@@ -263,7 +274,7 @@ class _Run:
         elif event.error and event.result:
             _fail(span, "call_rejected", event.error if captures else "")
         elif event.error:
-            _fail(span, OTHER, event.error)
+            _fail(span, event.error_type or OTHER, event.error)
 
     # Endings
 

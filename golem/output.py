@@ -44,12 +44,13 @@ class Shape(NamedTuple):
 
     def decode(self, data: bytes) -> Any:
         """The value in `data`; raises what msgspec raises for what does not fit."""
-        if not self.wrapped:
-            return msgspec.json.decode(data, type=self.type)
-        members = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
-        if "result" not in members:
-            raise msgspec.ValidationError("Object missing required field `result`")
-        return msgspec.json.decode(members["result"], type=self.type)
+        if self.wrapped:
+            try:
+                members = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
+            except msgspec.ValidationError:
+                members = {}  # the bare value: what was asked for, but for its wrapping
+            data = bytes(members.get("result", data))
+        return msgspec.json.decode(data, type=self.type)
 
 
 class Output:

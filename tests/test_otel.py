@@ -223,7 +223,7 @@ async def test_a_failing_tool_fails_its_span_and_the_run(spans: Spans) -> None:
     call, run = spans.one("execute_tool breaks"), spans.one("invoke_agent")
     assert call.status.status_code is StatusCode.ERROR
     assert call.status.description == "no route"
-    assert attributes(call)["error.type"] == "_OTHER"
+    assert attributes(call)["error.type"] == "ConnectionError"
     assert attributes(run)["error.type"] == "tool"
     assert attributes(run)["golem.run.outcome"] == "failed"
     assert run.status.description == "tool 'breaks' (call 'c1'): no route"
@@ -251,7 +251,11 @@ async def test_every_attempt_has_a_span(spans: Spans) -> None:
     attempts = spans.all("chat")
     assert [attributes(span)["golem.attempt"] for span in attempts] == [1, 2, 3]
     assert [span.status.description for span in attempts] == ["cut", "cut again", None]
-    assert [attributes(span).get("error.type") for span in attempts] == ["_OTHER", "_OTHER", None]
+    assert [attributes(span).get("error.type") for span in attempts] == [
+        "TransportError",
+        "TransportError",
+        None,
+    ]
     assert spans.one("invoke_agent").status.status_code is StatusCode.UNSET
 
 

@@ -51,6 +51,11 @@ def describe(error: BaseException) -> str:
     return said or type(error).__name__
 
 
+def error_type(error: BaseException | None) -> str:
+    """The class of an error, by name; empty for none."""
+    return "" if error is None else type(error).__name__
+
+
 class Returned(Struct, frozen=True):
     """The tool returned."""
 

@@ -16,7 +16,7 @@ from typing import Any
 import anyio
 
 from golem import events as ev
-from golem._run.commands import CallModel, Command, DecodeOutput, RunTools, describe
+from golem._run.commands import CallModel, Command, DecodeOutput, RunTools, describe, error_type
 from golem._run.evidence import attach
 from golem._run.herald import Herald
 from golem._run.journal import Journal, tell
@@ -201,6 +201,7 @@ class Run:
             len(machine.messages),
             prepared.repair,
             plan.parent_run_id,
+            plan.parent_call_id,
         )
 
     async def _decode(
@@ -258,7 +259,10 @@ class Run:
         )
         error.__cause__ = failure.__cause__
         if failure.stage != "canceled":
-            event = self._herald.event(ev.RunFailed, failure.stage, failure.reason, error.partial)
+            kind = error_type(failure.__cause__)
+            event = self._herald.event(
+                ev.RunFailed, failure.stage, failure.reason, error.partial, kind
+            )
             return event, error
         # Whoever stops a stream knows that they did; a tool's stop is news.
         by_consumer = failure.__cause__ is None and self._streaming

@@ -41,6 +41,7 @@ class Ledger:
         return self._limits.check(
             self.usage,
             requests=self.requests,
-            tool_calls=self.tool_calls + about_to_run,
+            tool_calls=self.tool_calls,
             cost=self.cost,
+            about_to_run=about_to_run,
         )

@@ -9,7 +9,7 @@ import anyio
 import anyio.lowlevel
 
 from golem import events as ev
-from golem._run.commands import CallModel, describe
+from golem._run.commands import CallModel, describe, error_type
 from golem._run.herald import Herald
 from golem._run.machine import Machine, RunFailure
 from golem._run.plan import Plan
@@ -58,7 +58,8 @@ class ModelTurn:
         while True:
             attempt += 1
             failure: Exception | None = None
-            yield self._herald.event(ev.ModelStarted, self._command.turn, attempt)
+            name = str(getattr(self._plan.model, "model", ""))
+            yield self._herald.event(ev.ModelStarted, self._command.turn, attempt, name)
             try:
                 self._waiting.check()  # what is not sent does not count
                 self._machine.request_sent()
@@ -79,10 +80,17 @@ class ModelTurn:
     def _finished(self, attempt: int, failure: Exception | None) -> ev.ModelFinished:
         turn, response = self._command.turn, self._response
         if failure is not None or response is None:
-            error = "" if failure is None else describe(failure)
-            return self._herald.event(ev.ModelFinished, turn, attempt, error=error)
-        usage, reason = response.usage, response.finish_reason
-        return self._herald.event(ev.ModelFinished, turn, attempt, usage, reason)
+            said = "" if failure is None else describe(failure)
+            kind = error_type(failure)
+            return self._herald.event(ev.ModelFinished, turn, attempt, error=said, error_type=kind)
+        return self._herald.event(
+            ev.ModelFinished,
+            turn,
+            attempt,
+            response.usage,
+            response.finish_reason,
+            details=response.details,
+        )
 
     async def _pause_after(self, failure: Exception, attempts: Attempts | None) -> None:
         """Wait for the next attempt, or end the run: nothing is repeated that was given out."""

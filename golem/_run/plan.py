@@ -46,6 +46,7 @@ class Plan:
     run_id: str
     conversation_id: str
     parent_run_id: str
+    parent_call_id: str
     instructions: Sequence[Instructions]
     processor: HistoryProcessor | None
     request_processor: HistoryProcessor | None

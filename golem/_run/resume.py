@@ -65,6 +65,12 @@ def check_answers(
     for call_id in given:
         if call_id not in pending:
             raise HistoryError(f"tool call {call_id!r} is not pending")
+    for call_id, answer in answers.external.items():
+        for part in answer.parts if isinstance(answer, ToolResult) else ():
+            try:
+                part.validate()
+            except ValueError as error:
+                raise HistoryError(f"external result of {call_id!r}: {error}") from error
     for call_id, call in pending.items():
         if unresolved == "error" and call_id not in given:
             raise HistoryError(f"pending tool call {call_id!r} ({call.name}) has no resolution")

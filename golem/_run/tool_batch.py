@@ -13,7 +13,7 @@ import anyio
 import anyio.lowlevel
 
 from golem import events as ev
-from golem._run.commands import Crashed, Deferred, Outcome, Rejected, RunTools, describe
+from golem._run.commands import Crashed, Deferred, Outcome, Rejected, RunTools, describe, error_type
 from golem._run.herald import Herald
 from golem._run.journal import Journal, tell
 from golem._run.machine import Machine, RunFailure
@@ -149,6 +149,7 @@ class ToolBatch:
         if self._batch.failure is not None and self._batch.failure[0] is call:
             result = ToolMessage()
         error = outcome.describe() if outcome is not None else ""
+        kind = error_type(outcome.error) if isinstance(outcome, Crashed) else ""
         return self._herald.event(
-            ev.ToolFinished, *about, result.content, result.parts, result.failed, error
+            ev.ToolFinished, *about, result.content, result.parts, result.failed, error, kind
         )

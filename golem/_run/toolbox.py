@@ -114,7 +114,7 @@ class Ready:
         except Exception as error:  # noqa: BLE001 - whatever the tool's author did not foresee
             return Crashed(error)
         if result is None:
-            late = TimeoutError(f"timed out after {seconds:g} s")
+            late = TimeoutError(f"the tool timeout of {seconds:g} s is over")
             return Crashed(late, abandoned=self.in_thread)
         return Returned(result.text, result.parts)
 

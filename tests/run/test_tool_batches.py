@@ -240,7 +240,7 @@ async def test_a_tools_own_timeout_goes_before_the_runs() -> None:
         return ""
 
     for timeouts in (Timeouts(tool=60), Timeouts()):
-        with pytest.raises(RunError, match=r"timed out after 0.001 s") as caught:
+        with pytest.raises(RunError, match=r"tool timeout of 0.001 s") as caught:
             await Agent(ScriptedModel([asks(("1", "short"))]), tools=[short]).run(
                 "p", timeout=timeouts
             )
