@@ -42,6 +42,12 @@ MAX_BODY: Final = 256 * 1024 * 1024
 MAX_ERROR_BODY: Final = 1024 * 1024
 """Most bytes that are read of an error's body; a gateway's HTML page is a few kilobytes."""
 
+_STALE_CONNECTIONS: Final = 3
+"""Kept connections in a row that may turn out to be closed before a call counts as failed."""
+
+_CLOSED: Final = frozenset({"RemoteProtocolError", "ReadError", "WriteError"})
+"""How a request fails whose connection was closed meanwhile."""
+
 _CLOSE_DEADLINE: Final = 5.0
 _DRAIN_DEADLINE: Final = 0.25
 """Seconds given to a server to end a body that has said all. Only a body that was read to its
@@ -191,25 +197,41 @@ class HTTPModel:
 
     async def _send(self, call: HTTPCall) -> httpx.Response:
         """The successful response to `call`, its body still to be read."""
-        client = self._client
-        if client is None:
-            client = await _pools_of_loop().client(_origin(self._wire.base_url))
-        now = time.time()
-        try:
-            request = client.build_request(
-                call.method,
-                call.url,
-                headers={**call.headers, **self._wire.authorize(call, now)},
-                content=call.body,
-                **self._limits(),
-            )
-            # Never followed: a redirect would take the key to whatever host it names.
-            response = await client.send(request, stream=True, follow_redirects=False)
-        except self._failures as error:
-            raise translated(error, self._host) from error
+        response = await self._exchange(call)
         if 200 <= response.status_code < 300:
             return response
         raise await self._refused(response)
+
+    async def _exchange(self, call: HTTPCall) -> httpx.Response:
+        """The response to `call`, whatever its status.
+
+        A server may close a kept connection at any moment, also the one in which the next
+        request is on its way (llama.cpp's does so after every stream). Where no new connection
+        was opened and nothing came back, that is what happened, and the call is sent again.
+        """
+        client, watched = self._client, self._client is None
+        if client is None:
+            client = await _pools_of_loop().client(_origin(self._wire.base_url))
+        headers = {**call.headers, **self._wire.authorize(call, time.time())}
+        spare = _STALE_CONNECTIONS
+        while True:
+            opened = _Opened()
+            try:
+                request = client.build_request(
+                    call.method,
+                    call.url,
+                    headers=headers,
+                    content=call.body,
+                    extensions={"trace": opened.note} if watched else None,
+                    **self._limits(),
+                )
+                # Never followed: a redirect would take the key to whatever host it names.
+                return await client.send(request, stream=True, follow_redirects=False)
+            except self._failures as error:
+                stale = watched and not opened.connection and type(error).__name__ in _CLOSED
+                if not stale or not spare:
+                    raise translated(error, self._host) from error
+                spare -= 1
 
     def _limits(self) -> dict[str, Any]:
         if self._timeout is None and self._client is not None:
@@ -235,6 +257,19 @@ class HTTPModel:
 
 
 # --- connections
+
+
+class _Opened:
+    """Whether an exchange opened a connection of its own, told by the client's trace."""
+
+    __slots__ = ("connection",)
+
+    def __init__(self) -> None:
+        self.connection = False
+
+    async def note(self, event: str, info: object) -> None:
+        if event.startswith("connection.connect"):
+            self.connection = True
 
 
 @functools.cache

@@ -127,6 +127,28 @@ async def test_a_connection_is_used_again_also_by_another_model_of_the_server() 
     assert server.connections == 1
 
 
+async def test_a_kept_connection_that_the_server_closes_meanwhile_costs_nothing() -> None:
+    async def script(connection: Connection) -> None:
+        await connection.request()
+        await connection.send(response(ANSWER))
+        await connection.request()  # and goes, without an answer
+
+    async with serving(script) as server:
+        answers = [await model_at(server.url).generate(ASK) for _ in range(3)]
+    assert [answer.message.content for answer in answers] == ["Hello"] * 3
+    assert server.connections == 3
+
+
+async def test_a_new_connection_that_the_server_closes_is_an_error_at_once() -> None:
+    async def script(connection: Connection) -> None:
+        await connection.request()
+
+    async with serving(script) as server:
+        error = await failure(model_at(server.url))
+    assert isinstance(error, TransportError)
+    assert server.connections == 1
+
+
 async def test_a_server_that_does_not_end_its_body_after_done_is_not_waited_for() -> None:
     async def script(connection: Connection) -> None:
         await connection.request()
