@@ -18,7 +18,7 @@ import math
 import ssl
 import sys
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
@@ -161,14 +161,29 @@ class HTTPModel:
         Wrap the iterator in `contextlib.aclosing` when it may be left early: closing it closes
         the connection at once, which is what stops a provider from generating on.
         """
+        async with contextlib.aclosing(self.batches(request)) as batches:
+            async for batch in batches:
+                if isinstance(batch, Response):
+                    yield batch
+                else:
+                    for delta in batch:
+                        yield delta
+
+    async def batches(self, request: Request) -> AsyncGenerator[Sequence[Delta] | Response, None]:
+        """The answer as `stream` gives it, the deltas of one network chunk together.
+
+        Never an empty batch; exactly one `Response`, last. For a reader that wants to wait once
+        for each thing that came and not once for each delta in it. Closing it closes the
+        connection, as with `stream`.
+        """
         response = await self._send(self._wire.encode(request, stream=True))
         decoder = self._wire.stream_decoder(request, _headers(response))
         lost: TransportError | None = None
         chunks = response.aiter_bytes()
         try:
             async for chunk in chunks:
-                for delta in decoder.feed(chunk):
-                    yield delta
+                if deltas := decoder.feed(chunk):
+                    yield deltas
                 if decoder.done:
                     await _drain(chunks)
                     break
@@ -177,8 +192,8 @@ class HTTPModel:
         finally:
             await _close(response, chunks)
         deltas, answer = decoder.close(lost)
-        for delta in deltas:
-            yield delta
+        if deltas:
+            yield deltas
         yield answer
 
     async def aclose(self) -> None:

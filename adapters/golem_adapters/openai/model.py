@@ -119,6 +119,11 @@ class OpenAI(HTTPModel):
         """The defaults that a request's own settings override."""
         return self._chat.settings
 
+    @property
+    def native_output(self) -> bool:
+        """Whether the server holds an answer to an output schema, and not merely to JSON."""
+        return self._chat.dialect.structured_output == "json_schema"
+
     def __repr__(self) -> str:
         return f"OpenAI({self.model!r}, base_url={self.base_url!r})"
 
