@@ -337,9 +337,10 @@ def test_what_is_not_judged_is_counted() -> None:
         ToolMessage("t", tool_call_id="c", run_id="r2", conversation_id="c0"),
         ToolMessage("t", tool_call_id="lost"),
         SystemMessage("s", run_id="r9", conversation_id="c9"),
+        UserMessage("v", conversation_id="c2"),
     ]
     _, report = sanitize_history(history)
-    assert report.claimed_conversation_ids == ("c1", "c0")
+    assert report.claimed_conversation_ids == ("c1", "c0", "c2")
     assert report.claimed_run_ids == ("r2", "r1")
     assert (report.tool_results, report.signed_thinking) == (2, 2)
     sound, quiet = sanitize_history(history[:3])
@@ -371,6 +372,14 @@ def test_a_report_is_false_for_what_it_only_counts() -> None:
     assert not SanitizeReport(
         claimed_conversation_ids=("c",), claimed_run_ids=("r",), tool_results=3, signed_thinking=2
     )
+
+
+@pytest.mark.parametrize("value", [SanitizeReport(), UnsafePart(0, "image", "file")])
+def test_a_report_is_a_value(value: Any) -> None:
+    """It can be kept, counted and compared, and nobody changes it on the way."""
+    assert {value} == {msgspec.structs.replace(value)}
+    with pytest.raises(AttributeError):
+        value.emptied = value.kind = ()
 
 
 def test_the_report_is_plain_json() -> None:
