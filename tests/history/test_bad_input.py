@@ -196,6 +196,7 @@ WRONG: list[tuple[str, Message]] = [
     ("thinking[0].signature", AssistantMessage(thinking=(Thinking("t", signature=5),))),
     ("native", AssistantMessage(native="x")),
     ("native.provider", AssistantMessage(native=Native(5))),
+    ("native.items[1]", AssistantMessage(native=Native("p", (Raw(b"{}"), b"{}")))),
     ("toolCallId", ToolMessage("r", tool_call_id=5)),
     ("toolCallId", ToolMessage("r", tool_call_id=["c"])),
     ("toolCallId", ToolMessage("r", tool_call_id={"c"})),
@@ -216,6 +217,23 @@ def test_the_first_malformed_member_is_found_with_its_path(path: str, message: M
     assert fault is not None
     assert (7, path) == (fault.index, fault.path)
     assert "expected " in fault.reason
+
+
+def test_the_error_says_what_was_expected_and_what_stood_there() -> None:
+    odd = AssistantMessage(tool_calls=(ToolCall.of([], "f", "{}"),))
+    expected = "history[1].toolCalls[0].id: expected str, not list"
+    assert expected == str(_error_of(normalize_history, [USER, odd]))
+
+
+def test_a_full_message_is_not_called_malformed() -> None:
+    full = AssistantMessage(
+        "a",
+        parts=(Part.image(b"1", "image/png"),),
+        tool_calls=(*CALL.tool_calls, ToolCall.of("d", "f", "{cut")),
+        thinking=(Thinking("t"),),
+        native=Native("p", (Raw(b"{}"),)),
+    )
+    assert fault_of(full, 0) is None
 
 
 @given(MESSAGES)
