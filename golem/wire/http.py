@@ -18,7 +18,7 @@ import math
 import ssl
 import sys
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
@@ -105,8 +105,13 @@ class WireDialect(Protocol):
         """
         ...
 
-    def authorize(self, call: HTTPCall, now: float) -> Mapping[str, str]:
-        """The headers that carry (or are computed from) the credentials, nothing else."""
+    def authorize(
+        self, call: HTTPCall, now: float
+    ) -> Mapping[str, str] | Awaitable[Mapping[str, str]]:
+        """The headers that carry (or are computed from) the credentials, nothing else.
+
+        To be awaited where the caller's own token has to be fetched.
+        """
         ...
 
     def decode(self, request: Request, headers: Mapping[str, str], body: bytes) -> Response:
@@ -227,7 +232,10 @@ class HTTPModel:
         client, watched = self._client, self._client is None
         if client is None:
             client = await _pools_of_loop().client(_origin(self._wire.base_url))
-        headers = {**call.headers, **self._wire.authorize(call, time.time())}
+        credentials = self._wire.authorize(call, time.time())
+        if not isinstance(credentials, Mapping):
+            credentials = await credentials
+        headers = {**call.headers, **credentials}
         spare = _STALE_CONNECTIONS
         while True:
             opened = _Opened()

@@ -10,11 +10,9 @@ from hashlib import blake2b
 from typing import Any, Final
 
 from golem.messages import Part
+from golem_adapters._toolkit.body import Wire
 from golem_adapters._toolkit.lenient import members, text
 from golem_adapters.openai.dialect import ChatDialect
-
-Wire = dict[str, Any]
-"""A JSON object on its way out."""
 
 _AUDIO_FORMATS: Final[Mapping[str, str]] = {
     "audio/wav": "wav",
