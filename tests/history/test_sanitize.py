@@ -309,9 +309,10 @@ def test_repair_comes_last_and_points_at_the_history_as_given() -> None:
         Change("truncated", "a", "f", 2, 0),
         Change("synthesized", "a", "f", 2, 1),
         Change("moved", "b", "g", 6, 2),
-        Change("dropped", "z", "h", 7, None),
+        Change("dropped", "z", "h", 7),
     )
     assert HistoryRepair(("a",), ("z",), ("b",), ("a",), changes) == report.repair
+    assert report == msgspec.json.decode(msgspec.json.encode(report), type=SanitizeReport)
 
 
 def test_a_call_that_claims_to_await_approval_is_closed() -> None:
