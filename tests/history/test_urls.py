@@ -73,7 +73,15 @@ SCHEMES = {
 UNPARSABLE = [
     *("", " ", "/etc/passwd", "//host/x", "///x", "images/a.png", "#fragment", "?query", "."),
     *(" https://x/", "\thttps://x/", "\u00a0https://x/", "\ufeffhttps://x/", "\u3000https://x/"),
-    *("ht tp://x/", "https ://x/", "https://x/a b", "https://x y/", "https://x /", "https://x "),
+    *(
+        "ht tp://x/",
+        "https ://x/",
+        "https://x/a b",
+        "https://x y/",
+        "https://x /",
+        "https://x ",
+        "https://x/ X",
+    ),
     *("https://x/\n", "https://x/\x7f", "ht\ntps://x/", "https:/\t/x/", "https://x/\x00", "\x00"),
     *(
         "https://x/%zz",
@@ -239,7 +247,13 @@ PRIVATE = [
     *("[2002:7f00:1::]", "[2002:a9fe:a9fe::1]", "[2002:a00:1::]", "[2001::1]", "[2001:db8::1]"),
     *("[2001:0:7f00:1::1]", "[2001:10::1]", "[3fff::1]", "[5f00::1]", "[4000::1]", "[1::1]"),
     *("localhost", "LOCALHOST", "localhost.", "a.localhost", "localhost.localdomain"),
-    *("localhost6.localdomain6", "printer.local", "metadata", "metadata.google.internal"),
+    *(
+        "localhost6.localdomain6",
+        "localhost4.localdomain4",
+        "printer.local",
+        "metadata",
+        "metadata.google.internal",
+    ),
     *("METADATA.Google.Internal.", "instance-data", "instance-data.ec2.internal", "ip6-localhost"),
     *("host.docker.internal", "kubernetes", "redis", "router.home.arpa", "nas.lan", "db.corp"),
     *("x.home", "x.intranet", "x.private", "kubernetes.default.svc.cluster.local"),
