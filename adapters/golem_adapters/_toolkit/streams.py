@@ -14,7 +14,7 @@ from golem.wire.sse import MAX_EVENT, ServerSentEvent, SSEDecoder
 
 
 class AnswerStream:
-    """A `golem.wire.http.StreamDecoder`; subclasses give the five methods that raise here."""
+    """A `golem.wire.http.StreamDecoder`; subclasses give the four methods that raise here."""
 
     def __init__(self) -> None:
         self._events = SSEDecoder()
@@ -55,12 +55,12 @@ class AnswerStream:
         if not self.done:
             for event in self._events.close():
                 self._takes(event, deltas)
-        if self._failure is None and not self._ended():
-            self._failure = lost or TransportError("the stream ended before the answer did")
-        if self._failure is not None:
-            self._failure.partial = self._partial()
-            raise self._failure
-        return deltas, self._finished(deltas)
+        answer = self._response(deltas) if self._failure is None else None
+        if answer is not None:
+            return deltas, answer
+        failure = self._failure or lost or TransportError("the stream ended before the answer did")
+        failure.partial = self._partial()
+        raise failure
 
     def _begin(self, chunk: bytes) -> None:
         """Tell an event stream from a plain body.
@@ -90,12 +90,8 @@ class AnswerStream:
         """The response in a plain body, appending what it says to `deltas` too."""
         raise NotImplementedError
 
-    def _ended(self) -> bool:
-        """Whether the answer is known to be whole."""
-        raise NotImplementedError
-
-    def _finished(self, deltas: list[Delta]) -> Response:
-        """The response, appending what only the end can tell to `deltas`."""
+    def _response(self, deltas: list[Delta]) -> Response | None:
+        """The response, if the answer is whole; what only the end can tell goes to `deltas`."""
         raise NotImplementedError
 
     def _partial(self) -> AssistantMessage | None:

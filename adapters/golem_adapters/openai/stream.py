@@ -43,10 +43,9 @@ class ChatStream(AnswerStream):
         self._secret = secret
         self._turn = new_turn(request, dialect)
 
-    def _ended(self) -> bool:
-        return self.done or bool(self._turn.finish_reason)
-
-    def _finished(self, deltas: list[Delta]) -> Response:
+    def _response(self, deltas: list[Delta]) -> Response | None:
+        if not (self.done or self._turn.finish_reason):
+            return None
         return self._turn.finished(request_id(self._headers), deltas)
 
     def _partial(self) -> AssistantMessage | None:
