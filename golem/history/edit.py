@@ -14,7 +14,7 @@ from typing import cast
 from msgspec import Struct
 
 from golem.errors import HistoryError
-from golem.history.faults import named_faults
+from golem.faults import named_faults
 from golem.history.repair import normalize_history, pairing
 from golem.messages import (
     AssistantMessage,

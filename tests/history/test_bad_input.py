@@ -30,6 +30,7 @@ from golem import (
     normalize_history,
     repair,
 )
+from golem.faults import fault_of
 from golem.history import (
     EstimatedTokens,
     budget_history,
@@ -44,7 +45,6 @@ from golem.history import (
     turns,
     verify,
 )
-from golem.history.faults import fault_of
 from golem.history.repair import pairing
 from tests.history.checks import complaint, now, same
 from tests.strategies import MESSAGES
