@@ -381,14 +381,28 @@ def test_a_step_behind_which_nothing_opens_takes_the_last_place_before_it() -> N
     assert same(history[1:], budget(history, 4, low_water=1))
 
 
+def test_a_step_past_everything_that_opens_is_not_taken() -> None:
+    cost = dict(zip("abcdef", (6, 1, 1, 2, 2, 3), strict=True))
+    history: list[Message] = [
+        UserMessage("a"),
+        AssistantMessage("b", tool_calls=CALL.tool_calls),
+        ToolMessage("c", tool_call_id="c"),
+        UserMessage("d"),
+        AssistantMessage("e", tool_calls=CALL.tool_calls),
+        ToolMessage("f", tool_call_id="c"),
+    ]
+    counter = Counter(lambda message: cost[message.content])
+    assert same(history[3:], budget(history, 10, counter, low_water=1))
+
+
 # Errors
 
 
 @pytest.mark.parametrize("limit", [0, -1, -100])
 def test_a_limit_below_one_is_refused_at_construction(limit: int) -> None:
-    with pytest.raises(ValueError, match=f"max_messages must be at least 1, got {limit}"):
+    with pytest.raises(ValueError, match=f"^max_messages must be at least 1, got {limit}"):
         trim_history(limit)
-    with pytest.raises(ValueError, match=f"max_tokens must be at least 1, got {limit}"):
+    with pytest.raises(ValueError, match=f"^max_tokens must be at least 1, got {limit}"):
         budget_history(Counter(), limit)
 
 
@@ -417,6 +431,10 @@ def test_a_failing_counter_is_named_and_chained() -> None:
 def test_a_counter_that_gives_no_count_is_an_error(answer: object) -> None:
     with pytest.raises(HistoryError, match="counting tokens failed: "):
         budget([USER], 5, Answers(answer))
+
+
+def test_a_counter_may_find_nothing_to_count() -> None:
+    assert [USER] == budget([USER], 5, Answers(0))
 
 
 def test_a_counter_that_fails_later_is_an_error_too() -> None:
