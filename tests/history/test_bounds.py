@@ -434,7 +434,7 @@ def test_a_counter_that_gives_no_count_is_an_error(answer: object) -> None:
 
 
 def test_a_counter_may_find_nothing_to_count() -> None:
-    assert [USER] == budget([USER], 5, Answers(0))
+    assert budget([USER], 5, Answers(0)) == [USER]
 
 
 def test_a_counter_that_fails_later_is_an_error_too() -> None:
