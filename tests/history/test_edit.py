@@ -189,6 +189,12 @@ def test_a_result_whose_turn_is_gone_answers_no_other() -> None:
     assert [lost[1], lost[2], filler("a")] == fork_at(lost, 3)
 
 
+def test_a_result_that_answered_nothing_finds_no_turn_in_what_is_left() -> None:
+    """Both turns ask with one id; the second is answered twice and goes."""
+    history: list[Message] = [asking("a"), asking("a"), result("a"), result("a", "again")]
+    assert [asking("a"), filler("a")] == drop_turn(history, 1)
+
+
 @pytest.mark.parametrize("index", [-1, 4, 100])
 def test_a_place_that_is_not_there_is_refused(index: int) -> None:
     history: list[Message] = [UserMessage("q"), asking("a"), result("a")]

@@ -361,6 +361,7 @@ def test_system_messages_are_sealed_beside_the_chain() -> None:
 
 def test_a_system_messages_seal_serves_no_other_message() -> None:
     aside = seal([SystemMessage("yes")], KEY)[0]
+    assert aside.seal.startswith("aside.")
     assert verify([UserMessage("yes", seal=aside.seal)], KEY).altered == (0,)
 
 
