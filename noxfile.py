@@ -97,9 +97,18 @@ def e2e(session: nox.Session) -> None:
 
 @nox.session
 def fuzz(session: nox.Session) -> None:
-    """Minutes of broken histories through load, normalize and dump."""
+    """Minutes of broken histories: first made by rule, then found by what they reach in golem.
+
+    The second half runs for ten minutes; ``fuzz/fuzz_history.py`` takes libFuzzer's options.
+    """
     install(session, "-e", ".[dev]")
     session.run(PYTHON, "-m", "pytest", "tests/fuzz", "--hypothesis-profile=fuzz", *session.posargs)
+    try:
+        install(session, "atheris")
+    except nox.command.CommandFailed:
+        session.warn("No coverage-guided half: there is no build of atheris for this machine.")
+        return
+    session.run(PYTHON, "fuzz/fuzz_history.py", "-max_total_time=600")
 
 
 @nox.session

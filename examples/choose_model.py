@@ -47,8 +47,11 @@ def choose_model(arguments: argparse.Namespace) -> Generator[Choice, None, None]
     """
     if arguments.base_url:
         name = arguments.model or _first_model(arguments.base_url)
-        model = OpenAI(name, base_url=arguments.base_url)
-        yield Choice(model, f"{name} at {arguments.base_url}")
+        try:
+            model = OpenAI(name, base_url=arguments.base_url)
+        except ValueError as error:
+            raise SystemExit(str(error)) from error
+        yield Choice(model, f"{name} at {model.base_url}")  # without what may be secret in it
     elif os.environ.get("OPENAI_API_KEY"):
         name = arguments.model or OPENAI_MODEL
         yield Choice(OpenAI(name), f"{name} at OpenAI")

@@ -1,4 +1,6 @@
-"""Talk to a model: a line in, the answer streamed out, the whole history kept.
+"""Talk to a model: a line in, the answer streamed out, the history kept.
+
+Every run is bounded to the newest 20 messages, so a conversation may go on for ever.
 
 Commands: ``/save FILE``, ``/load FILE``, ``/history``, ``/new``, ``/quit``. Ctrl-C stops the
 answer that is being given and keeps what was said of it; at the prompt it leaves the program.
@@ -18,6 +20,7 @@ from choose_model import add_arguments, choose_model
 from golem import Agent, AssistantMessage, Message, RunError
 
 INSTRUCTIONS = "You are a helpful assistant. Answer in one short sentence."
+NEWEST = 20
 HELP = "/save FILE   /load FILE   /history   /new   /quit   (Ctrl-C stops an answer)"
 
 
@@ -130,7 +133,10 @@ def main() -> None:
     add_arguments(parser)
     with choose_model(parser.parse_args()) as (model, description), asyncio.Runner() as loop:
         print(f"Talking to {description}.\n{HELP}")
-        Chat(Agent(model, instructions=INSTRUCTIONS), loop).serve()
+        Chat(
+            Agent(model, instructions=INSTRUCTIONS, history_processor=golem.trim_history(NEWEST)),
+            loop,
+        ).serve()
 
 
 if __name__ == "__main__":

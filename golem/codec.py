@@ -12,6 +12,8 @@ from __future__ import annotations
 import base64
 import binascii
 import functools
+import itertools
+import operator
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, NoReturn, TypeVar, cast
 
@@ -20,6 +22,7 @@ from msgspec import Raw, Struct
 
 from golem import rawjson
 from golem.errors import HistoryError
+from golem.faults import fault_of
 from golem.messages import (
     MESSAGE_TYPES,
     Message,
@@ -28,7 +31,6 @@ from golem.messages import (
     Thinking,
     ToolCall,
     UnknownMembers,
-    not_a_message,
     one_line,
 )
 
@@ -101,12 +103,12 @@ def dump_history(messages: Iterable[Message]) -> bytes:
     Known members come in the contract's order with defaults left out, unknown ones after them,
     to the byte. Line breaks between the tokens of embedded JSON become spaces.
 
-    Raises HistoryError, naming the place, for something in `messages` that is no message.
+    Raises HistoryError, naming the place, for something in `messages` that is no message, or whose
+    content is no text. Other members are written as they are given, unchecked for speed.
     """
     history = messages if isinstance(messages, (list, tuple)) else list(messages)
-    if not _MESSAGES.issuperset(map(type, history)):
-        index = next(i for i, item in enumerate(history) if type(item) not in _MESSAGES)
-        raise not_a_message(history[index], index)
+    if not (_MESSAGES.issuperset(map(type, history)) and _TEXT.issuperset(_contents(history))):
+        raise next(filter(None, map(fault_of, history, itertools.count())))
     try:
         return _line(_encoder.encode(history))
     except (_NotPlain, UnicodeError, TypeError):
@@ -114,9 +116,11 @@ def dump_history(messages: Iterable[Message]) -> bytes:
 
 
 def dump_message(message: Message) -> bytes:
-    """One message as one line of JSON, the inverse of `load_message`. Raises HistoryError."""
-    if type(message) not in _MESSAGES:
-        raise HistoryError(f"not a message but {type(message).__name__}")
+    """One message as one line of JSON, the inverse of `load_message`. Raises as it does."""
+    if type(message) not in _MESSAGES or type(message.content) is not str:
+        fault = fault_of(message, 0)
+        assert fault is not None  # noqa: S101 - it has just been seen
+        raise HistoryError(fault.reason, path=fault.path) from None
     return _dump(message, None)
 
 
@@ -135,6 +139,11 @@ def encode_json(value: object) -> bytes:
 
 _MESSAGE_CLASSES: Final = tuple(MESSAGE_TYPES.values())
 _MESSAGES: Final = frozenset(_MESSAGE_CLASSES)
+_TEXT: Final = frozenset({str})
+
+
+def _contents(history: Iterable[Message]) -> Iterator[type]:
+    return map(type, map(operator.attrgetter("content"), history))
 
 
 class _NotPlain(Exception):

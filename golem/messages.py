@@ -214,8 +214,10 @@ class ToolCall(_Contract, frozen=True, eq=False):
             if data[:1] == b"{" and len(data) < _SMALL and data.isascii():
                 return
             held = _settle(data)
-        else:
+        elif isinstance(raw, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             held = _hold(rawjson.clean_text(raw).encode())
+        else:
+            raise TypeError(f"args is the model's own text, not {type(raw).__name__}")
         if held is not raw:
             msgspec.structs.force_setattr(self, "raw", held)
 
@@ -228,8 +230,6 @@ class ToolCall(_Contract, frozen=True, eq=False):
 
         Raises TypeError for arguments that are not text.
         """
-        if not isinstance(args, str):
-            raise TypeError(f"args is the model's own text, not {type(args).__name__}")
         return cls(id, name, args, signature)
 
     @property

@@ -8,11 +8,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from golem_adapters.azure.model import AzureOpenAI as AzureOpenAI
     from golem_adapters.openai.model import OpenAI as OpenAI
+    from golem_adapters.openai_responses.model import OpenAIResponses as OpenAIResponses
 
-__all__ = ["OpenAI"]
+__all__ = ["AzureOpenAI", "OpenAI", "OpenAIResponses"]
 
-_HOME = {"OpenAI": "golem_adapters.openai.model"}
+_HOME = {
+    "AzureOpenAI": "golem_adapters.azure.model",
+    "OpenAI": "golem_adapters.openai.model",
+    "OpenAIResponses": "golem_adapters.openai_responses.model",
+}
 
 
 def __getattr__(name: str) -> object:

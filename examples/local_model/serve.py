@@ -6,7 +6,6 @@ it, or is gone, however it died), and exits. It listens on 127.0.0.1 only, on a 
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
 import json
 import os
@@ -47,10 +46,11 @@ def parameters() -> xllamacpp.CommonParams:
 def main() -> None:
     """Serve until standard input ends."""
     server = xllamacpp.Server(parameters())
-    print(json.dumps({"address": server.listening_address}), flush=True)
-    with contextlib.suppress(KeyboardInterrupt):
+    try:  # whatever ends this, a parent that is gone before it heard the address included
+        print(json.dumps({"address": server.listening_address}), flush=True)
         sys.stdin.buffer.read()
-    os._exit(0)  # the server's destructor can hang
+    finally:
+        os._exit(0)  # the server's destructor can hang
 
 
 if __name__ == "__main__":

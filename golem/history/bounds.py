@@ -97,8 +97,8 @@ def budget_history(
     """A history processor that keeps the newest suffix of at most `max_tokens` tokens.
 
     A history that fits is returned as it is; the cut obeys the rule of `trim_history`. The
-    counter is asked O(log n) times. With `low_water` whole steps of ``max_tokens - low_water``
-    tokens are cut from the front, so that the cut stays where it is until one more is due.
+    counter is asked O(log n) times. With `low_water` the first cut leaves about that many tokens
+    (messages are not divided), and no other is made until the limit is passed again.
 
     The processor raises HistoryError when the newest turn that can open a request is alone too
     large (naming what it needs), when nothing can, or when the counter fails (chained).
@@ -121,7 +121,7 @@ def budget_history(
         if not openings:
             raise _nothing_left(len(messages))
         if low_water is not None:
-            step = max_tokens - low_water or 1
+            step = max_tokens + 1 - low_water
             due = -(-(total - max_tokens) // step) * step
             stepped = await _first_after(counter, messages, openings, due)
             if stepped is not None and await _count(counter, messages[stepped:]) <= max_tokens:

@@ -14,6 +14,7 @@ from typing import cast
 from msgspec import Struct
 
 from golem.errors import HistoryError
+from golem.faults import named_faults
 from golem.history.repair import normalize_history, pairing
 from golem.messages import (
     AssistantMessage,
@@ -73,7 +74,8 @@ def rewind_to(history: Iterable[Message], target: int | str) -> list[Message]:
     """
     messages = list(history)
     if isinstance(target, str):
-        places = [i for i, message in enumerate(messages) if message.run_id == target]
+        with named_faults(messages):
+            places = [i for i, message in enumerate(messages) if message.run_id == target]
         if not target or not places:
             raise HistoryError(f"no message of run {_short(target)}")
         target = places[-1]

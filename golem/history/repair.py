@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Sequence
 from typing import Final
 
-from golem.history.faults import fault_of, named_faults
+from golem.faults import fault_of, named_faults
 from golem.history.report import Change, ChangeKind, HistoryRepair
 from golem.messages import (
     AssistantMessage,
@@ -51,7 +51,7 @@ def repair(history: Iterable[Message]) -> Iterator[Message]:
     """The messages of `history` with their pairing repaired, as `normalize_history` has them.
 
     Any other iterable than a list or tuple is read as the result is, with no more in memory than
-    the window from the oldest open call.
+    the window from the oldest open call: a call that is never answered holds it to the end.
     """
     if isinstance(history, (list, tuple)):
         return iter(_repair_whole(history)[0])
@@ -60,7 +60,7 @@ def repair(history: Iterable[Message]) -> Iterator[Message]:
 
 async def arepair(history: AsyncIterable[Message]) -> AsyncIterator[Message]:
     """`repair` for a history that arrives asynchronously."""
-    repairer = Repairer()
+    repairer = Repairer(reporting=False)
     async for message in history:
         for settled in repairer.feed(message):
             yield settled
@@ -84,10 +84,14 @@ class Repairer:
     """The repair engine: feed it a history message by message, then close it.
 
     `feed` returns the messages that are settled by then, in order; `close` returns the rest;
-    `report` says what has changed in them. One repairer serves one history.
+    `report` says what has changed in them. One repairer serves one history: fed several
+    conversations one after the other it would pair calls of one with results of the next.
+
+    The report grows with every change. With `reporting` off nothing is kept but the window.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, reporting: bool = True) -> None:
+        self._reporting = reporting
         self._open: dict[str, _Turn] = {}
         self._window: deque[Message | _Turn] = deque()
         self._batch: _Turn | None = None  # the turn whose results may stand here
@@ -246,7 +250,8 @@ class Repairer:
     def _note(
         self, kind: ChangeKind, call_id: str, tool: str, given: int, returned: int | None = None
     ) -> None:
-        self._changes.append(Change(kind, call_id, tool, given, returned))
+        if self._reporting:
+            self._changes.append(Change(kind, call_id, tool, given, returned))
 
 
 class _Turn:
@@ -304,7 +309,7 @@ def no_result(call: ToolCall) -> ToolMessage:
 
 
 def _repair_stream(history: Iterable[Message]) -> Iterator[Message]:
-    repairer = Repairer()
+    repairer = Repairer(reporting=False)
     for message in history:
         yield from repairer.feed(message)
     yield from repairer.close()

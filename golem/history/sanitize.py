@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from golem.codec import dump_history
 from golem.errors import HistoryError
+from golem.faults import named_faults
 from golem.history import urls
-from golem.history.faults import named_faults
 from golem.history.repair import normalize_history
 from golem.history.report import NOTHING_REPAIRED, HistoryRepair
 from golem.messages import (

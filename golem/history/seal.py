@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from golem.codec import dump_message
 from golem.errors import HistoryError
-from golem.history.faults import named_faults
+from golem.faults import named_faults
 from golem.messages import MESSAGE_TYPES, Message, SystemMessage, not_a_message
 from golem.rawjson import canonical
 

@@ -43,9 +43,7 @@ def scheme(url: str) -> str:
     if not rest.startswith("/"):  # opaque: everything belongs to the scheme
         return found[1].lower()
     if rest.startswith("//"):
-        authority, slash, path = rest[2:].partition("/")
-        rest = slash + path
-        userinfo, _, host = authority.rpartition("@")
+        userinfo, _, host = rest[2:].partition("/")[0].rpartition("@")
         if not _HOST.fullmatch(host) or not _USERINFO.fullmatch(userinfo):
             return ""
     return "" if _BAD_ESCAPE.search(rest) else found[1].lower()

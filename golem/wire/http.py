@@ -18,7 +18,7 @@ import math
 import ssl
 import sys
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
@@ -41,6 +41,12 @@ MAX_BODY: Final = 256 * 1024 * 1024
 
 MAX_ERROR_BODY: Final = 1024 * 1024
 """Most bytes that are read of an error's body; a gateway's HTML page is a few kilobytes."""
+
+_STALE_CONNECTIONS: Final = 3
+"""Kept connections in a row that may turn out to be closed before a call counts as failed."""
+
+_CLOSED: Final = frozenset({"RemoteProtocolError", "ReadError", "WriteError"})
+"""How a request fails whose connection was closed meanwhile."""
 
 _CLOSE_DEADLINE: Final = 5.0
 _DRAIN_DEADLINE: Final = 0.25
@@ -99,8 +105,13 @@ class WireDialect(Protocol):
         """
         ...
 
-    def authorize(self, call: HTTPCall, now: float) -> Mapping[str, str]:
-        """The headers that carry (or are computed from) the credentials, nothing else."""
+    def authorize(
+        self, call: HTTPCall, now: float
+    ) -> Mapping[str, str] | Awaitable[Mapping[str, str]]:
+        """The headers that carry (or are computed from) the credentials, nothing else.
+
+        To be awaited where the caller's own token has to be fetched.
+        """
         ...
 
     def decode(self, request: Request, headers: Mapping[str, str], body: bytes) -> Response:
@@ -155,14 +166,29 @@ class HTTPModel:
         Wrap the iterator in `contextlib.aclosing` when it may be left early: closing it closes
         the connection at once, which is what stops a provider from generating on.
         """
+        async with contextlib.aclosing(self.batches(request)) as batches:
+            async for batch in batches:
+                if isinstance(batch, Response):
+                    yield batch
+                else:
+                    for delta in batch:
+                        yield delta
+
+    async def batches(self, request: Request) -> AsyncGenerator[Sequence[Delta] | Response, None]:
+        """The answer as `stream` gives it, the deltas of one network chunk together.
+
+        Never an empty batch; exactly one `Response`, last. For a reader that wants to wait once
+        for each thing that came and not once for each delta in it. Closing it closes the
+        connection, as with `stream`.
+        """
         response = await self._send(self._wire.encode(request, stream=True))
         decoder = self._wire.stream_decoder(request, _headers(response))
         lost: TransportError | None = None
         chunks = response.aiter_bytes()
         try:
             async for chunk in chunks:
-                for delta in decoder.feed(chunk):
-                    yield delta
+                if deltas := decoder.feed(chunk):
+                    yield deltas
                 if decoder.done:
                     await _drain(chunks)
                     break
@@ -171,8 +197,8 @@ class HTTPModel:
         finally:
             await _close(response, chunks)
         deltas, answer = decoder.close(lost)
-        for delta in deltas:
-            yield delta
+        if deltas:
+            yield deltas
         yield answer
 
     async def aclose(self) -> None:
@@ -191,25 +217,44 @@ class HTTPModel:
 
     async def _send(self, call: HTTPCall) -> httpx.Response:
         """The successful response to `call`, its body still to be read."""
-        client = self._client
-        if client is None:
-            client = await _pools_of_loop().client(_origin(self._wire.base_url))
-        now = time.time()
-        try:
-            request = client.build_request(
-                call.method,
-                call.url,
-                headers={**call.headers, **self._wire.authorize(call, now)},
-                content=call.body,
-                **self._limits(),
-            )
-            # Never followed: a redirect would take the key to whatever host it names.
-            response = await client.send(request, stream=True, follow_redirects=False)
-        except self._failures as error:
-            raise translated(error, self._host) from error
+        response = await self._exchange(call)
         if 200 <= response.status_code < 300:
             return response
         raise await self._refused(response)
+
+    async def _exchange(self, call: HTTPCall) -> httpx.Response:
+        """The response to `call`, whatever its status.
+
+        A server may close a kept connection at any moment, also the one in which the next
+        request is on its way (llama.cpp's does so after every stream). Where no new connection
+        was opened and nothing came back, that is what happened, and the call is sent again.
+        """
+        client, watched = self._client, self._client is None
+        if client is None:
+            client = await _pools_of_loop().client(_origin(self._wire.base_url))
+        credentials = self._wire.authorize(call, time.time())
+        if not isinstance(credentials, Mapping):
+            credentials = await credentials
+        headers = {**call.headers, **credentials}
+        spare = _STALE_CONNECTIONS
+        while True:
+            opened = _Opened()
+            try:
+                request = client.build_request(
+                    call.method,
+                    call.url,
+                    headers=headers,
+                    content=call.body,
+                    extensions={"trace": opened.note} if watched else None,
+                    **self._limits(),
+                )
+                # Never followed: a redirect would take the key to whatever host it names.
+                return await client.send(request, stream=True, follow_redirects=False)
+            except self._failures as error:
+                stale = watched and not opened.connection and type(error).__name__ in _CLOSED
+                if not stale or not spare:
+                    raise translated(error, self._host) from error
+                spare -= 1
 
     def _limits(self) -> dict[str, Any]:
         if self._timeout is None and self._client is not None:
@@ -235,6 +280,19 @@ class HTTPModel:
 
 
 # --- connections
+
+
+class _Opened:
+    """Whether an exchange opened a connection of its own, told by the client's trace."""
+
+    __slots__ = ("connection",)
+
+    def __init__(self) -> None:
+        self.connection = False
+
+    async def note(self, event: str, info: object) -> None:
+        if event.startswith("connection.connect"):
+            self.connection = True
 
 
 @functools.cache

@@ -10,8 +10,12 @@ from typing import Any
 from golem.errors import ProviderError, TransportError
 from golem.messages import AssistantMessage
 from golem.model import Delta, Request, Response, TextDelta, ThinkingDelta, ToolCallDelta
+from golem.wire.http import StreamDecoder
 from golem_adapters.openai.dialect import ChatDialect, dialect_named
 from golem_adapters.openai.stream import ChatStream
+from golem_adapters.openai_responses.dialect import ResponsesDialect
+from golem_adapters.openai_responses.dialect import dialect_named as responses_dialect
+from golem_adapters.openai_responses.stream import ResponsesStream
 
 
 @dataclass
@@ -76,8 +80,28 @@ def drive(
     lost: TransportError | None = None,
     secret: str = "",
 ) -> Outcome:
-    """Feed `pieces` to a fresh decoder and close it."""
+    """Feed `pieces` to a fresh decoder of Chat Completions and close it."""
     stream = ChatStream(request or Request(()), dialect_named(dialect), {}, secret)
+    return outcome_of(stream, pieces, lost)
+
+
+def drive_responses(
+    pieces: Iterable[bytes],
+    *,
+    dialect: str | ResponsesDialect = "openai",
+    request: Request | None = None,
+    lost: TransportError | None = None,
+    secret: str = "",
+) -> Outcome:
+    """Feed `pieces` to a fresh decoder of Responses and close it."""
+    record = responses_dialect(dialect)
+    return outcome_of(ResponsesStream(request or Request(()), record, {}, secret), pieces, lost)
+
+
+def outcome_of(
+    stream: StreamDecoder, pieces: Iterable[bytes], lost: TransportError | None = None
+) -> Outcome:
+    """What comes out of `stream` for `pieces`."""
     outcome = Outcome()
     for piece in pieces:
         outcome.deltas.extend(stream.feed(piece))

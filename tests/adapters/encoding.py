@@ -13,6 +13,9 @@ from golem.messages import Message
 from golem.model import Request, Settings
 from golem_adapters.openai.dialect import ChatDialect, dialect_named
 from golem_adapters.openai.request import encode_request
+from golem_adapters.openai_responses import request as responses_request
+from golem_adapters.openai_responses.dialect import ResponsesDialect
+from golem_adapters.openai_responses.dialect import dialect_named as responses_dialect
 
 _PLACE = Path(__file__).parents[1] / "data" / "cases" / "wire_invariants.py"
 
@@ -60,3 +63,29 @@ def wire(history: Iterable[Message], **options: Any) -> list[dict[str, Any]]:
     """The messages of the request for `history`."""
     messages: list[dict[str, Any]] = body_of(history, **options)["messages"]
     return messages
+
+
+def encode_responses(
+    history: Iterable[Message],
+    *,
+    dialect: str | ResponsesDialect = "openai",
+    stream: bool = False,
+    settings: Settings | None = None,
+    repaired: bool = True,
+    **members: Any,
+) -> bytes:
+    """The body of the Responses request for `history`."""
+    messages = list(repair(history)) if repaired else list(history)
+    return responses_request.encode_request(
+        Request(messages, **members),
+        model="m",
+        settings=settings or Settings(),
+        dialect=responses_dialect(dialect),
+        stream=stream,
+    )
+
+
+def items(history: Iterable[Message], **options: Any) -> list[dict[str, Any]]:
+    """The input items of the Responses request for `history`."""
+    found: list[dict[str, Any]] = json.loads(encode_responses(history, **options))["input"]
+    return found

@@ -17,7 +17,7 @@ import pytest
 
 from golem.errors import APIError, ProtocolError, ProviderError, TransportError
 from golem.messages import UserMessage
-from golem.model import Delta, Model, Request, Response, TextDelta
+from golem.model import Delta, Model, Request, Response, TextDelta, ToolCallDelta
 from golem.wire import http
 from golem_adapters import OpenAI
 from tests.adapters.driving import delta, events
@@ -117,6 +117,49 @@ async def test_deltas_are_given_out_as_they_come() -> None:
         assert isinstance(await anext(items), Response)
 
 
+async def test_the_deltas_of_one_network_chunk_come_as_one_batch() -> None:
+    go_on = anyio.Event()
+
+    async def script(connection: Connection) -> None:
+        await connection.request()
+        await connection.begin_stream()
+        await connection.chunk(b": nothing to tell\n\n")
+        await connection.chunk(events(delta(content="Hel"), delta(content="lo"), done=False))
+        await go_on.wait()
+        await connection.chunk(events(delta(content=" you"), delta("stop")))
+        await connection.chunk(b"")
+
+    async with serving(script) as server, aclosing(model_at(server.url).batches(ASK)) as batches:
+        assert [TextDelta("Hel"), TextDelta("lo")] == await anext(batches)
+        go_on.set()
+        assert [TextDelta(" you")] == await anext(batches)
+        answer = await anext(batches)
+        assert isinstance(answer, Response)
+        assert answer.message.content == "Hello you"
+        with pytest.raises(StopAsyncIteration):
+            await anext(batches)
+
+
+async def test_what_only_the_end_tells_is_the_last_batch() -> None:
+    call = {"index": 0, "id": "c", "function": {"name": "f", "arguments": ""}}
+    body = events(delta(tool_calls=[call]), delta("tool_calls"))
+    async with serving(answering(response(body, kind="text/event-stream"))) as server:
+        batches = [batch async for batch in model_at(server.url).batches(ASK)]
+    *told, answer = batches
+    assert told == [[ToolCallDelta(0, "c", "f")], [ToolCallDelta(0, args="{}")]]
+    assert isinstance(answer, Response)
+
+
+async def test_leaving_batches_closes_the_connection_at_once() -> None:
+    async with serving(endless) as server:
+        async with aclosing(model_at(server.url).batches(ASK)) as batches:
+            async for _ in batches:
+                break
+        with anyio.fail_after(5):
+            await server.closed.wait()
+        gc.collect()
+
+
 async def test_a_connection_is_used_again_also_by_another_model_of_the_server() -> None:
     stream = response(STREAM, kind="text/event-stream")
     async with serving(answering(response(ANSWER), stream, stream, response(ANSWER))) as server:
@@ -124,6 +167,28 @@ async def test_a_connection_is_used_again_also_by_another_model_of_the_server() 
         await read(model_at(server.url))
         await read(model_at(server.url))
         await model_at(server.url).generate(ASK)
+    assert server.connections == 1
+
+
+async def test_a_kept_connection_that_the_server_closes_meanwhile_costs_nothing() -> None:
+    async def script(connection: Connection) -> None:
+        await connection.request()
+        await connection.send(response(ANSWER))
+        await connection.request()  # and goes, without an answer
+
+    async with serving(script) as server:
+        answers = [await model_at(server.url).generate(ASK) for _ in range(3)]
+    assert [answer.message.content for answer in answers] == ["Hello"] * 3
+    assert server.connections == 3
+
+
+async def test_a_new_connection_that_the_server_closes_is_an_error_at_once() -> None:
+    async def script(connection: Connection) -> None:
+        await connection.request()
+
+    async with serving(script) as server:
+        error = await failure(model_at(server.url))
+    assert isinstance(error, TransportError)
     assert server.connections == 1
 
 

@@ -113,6 +113,11 @@ def test_the_query_of_an_address_stays_behind_the_path() -> None:
     assert call.url == "https://h/openai/v1/chat/completions?api-version=1"
 
 
+@pytest.mark.parametrize(("dialect", "native"), [("openai", True), ("deepseek", False)])
+def test_a_model_tells_whether_its_server_enforces_a_schema(dialect: str, native: bool) -> None:
+    assert OpenAI("m", api_key=KEY, dialect=dialect).native_output is native
+
+
 def test_a_model_cannot_be_changed() -> None:
     model: Any = OpenAI("m", api_key=KEY)
     with pytest.raises(AttributeError):
@@ -131,7 +136,7 @@ def test_azure_takes_its_key_in_a_header_of_its_own() -> None:
 
 
 def test_the_package_exports_its_models_and_loads_them_late() -> None:
-    assert golem_adapters.__all__ == ["OpenAI"]
+    assert golem_adapters.__all__ == ["AzureOpenAI", "OpenAI", "OpenAIResponses"]
     assert set(golem_adapters.__all__) <= set(dir(golem_adapters))
     with pytest.raises(AttributeError, match="Nope"):
         _ = golem_adapters.Nope

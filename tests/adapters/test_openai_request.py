@@ -22,8 +22,8 @@ from golem.messages import (
     UserMessage,
 )
 from golem.model import OutputSchema, Settings, ToolChoice, ToolSpec
+from golem_adapters._toolkit.body import merged
 from golem_adapters._toolkit.calls import INTERRUPTED, wire_tool_name
-from golem_adapters.openai.request import merged
 from tests.adapters.encoding import body_of, wire
 
 HI = [UserMessage("hi")]

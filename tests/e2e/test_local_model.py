@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import signal
 import socket
+import subprocess
+import sys
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
+import local_model as local_model_package
 from local_model import local_model, missing
 
 from .programs import eventually, started
@@ -52,3 +56,23 @@ def test_the_server_ends_with_its_parent_however_that_dies(death: signal.Signals
         parent.process.send_signal(death)
         parent.wait()
         eventually(lambda: not listens(base_url), "the server is gone")
+
+
+def test_a_server_whose_parent_is_gone_before_it_heard_the_address_ends() -> None:
+    """Its first line meets a closed pipe; the server's destructor would hang after that."""
+    serve = Path(local_model_package.__file__).with_name("serve.py")
+    orphan = subprocess.Popen(
+        [sys.executable, str(serve)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    assert orphan.stdin is not None
+    assert orphan.stdout is not None
+    orphan.stdin.close()
+    orphan.stdout.close()
+    try:
+        assert orphan.wait(timeout=60) == 0
+    finally:
+        orphan.kill()
+        orphan.wait()

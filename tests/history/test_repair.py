@@ -277,6 +277,17 @@ def held_by(repairer: Repairer) -> int:
     return sum(isinstance(thing, Message) for thing in found.values())
 
 
+def test_a_stream_without_a_report_keeps_none() -> None:
+    """`repair` over a generator has nobody to read a report, so changes cost no memory."""
+    orphans = [ToolMessage("x", tool_call_id=str(n), tool_name="t") for n in range(50)]
+    quiet = Repairer(reporting=False)
+    assert [quiet.feed(message) for message in orphans] == [[]] * 50
+    assert not quiet.report
+    telling = Repairer()
+    assert [telling.feed(message) for message in orphans] == [[]] * 50
+    assert telling.report.dropped == tuple(map(str, range(50)))
+
+
 def test_the_engine_remembers_the_window_from_the_oldest_open_call_and_no_more() -> None:
     repairer = Repairer()
     for index in range(100):

@@ -7,6 +7,7 @@ import hashlib
 import hmac
 import itertools
 import json
+import re
 import traceback
 from typing import Any
 
@@ -34,9 +35,10 @@ from golem import (
     normalize_history,
 )
 from golem.history import SealReport, seal, trim_history, verify
+from golem.rawjson import canonical
 from golem.testing import ScriptedModel
 from tests.history.checks import same
-from tests.strategies import HISTORIES
+from tests.strategies import HISTORIES, json_text
 
 KEY = b"the server's key"
 OTHER = b"somebody else's key"
@@ -359,6 +361,7 @@ def test_system_messages_are_sealed_beside_the_chain() -> None:
 
 def test_a_system_messages_seal_serves_no_other_message() -> None:
     aside = seal([SystemMessage("yes")], KEY)[0]
+    assert aside.seal.startswith("aside.")
     assert verify([UserMessage("yes", seal=aside.seal)], KEY).altered == (0,)
 
 
@@ -475,6 +478,42 @@ def test_numbers_and_the_order_of_members_are_covered() -> None:
     [made] = seal([AssistantMessage(tool_calls=(ToolCall.of("c", "f", '{"a":2.50}'),))], KEY)
     stored = dump_history([made])
     assert verify(load_history(stored.replace(b"2.50", b"2.5")), KEY).altered == (0,)
+
+
+def respelled(text: str) -> str:
+    """The same JSON with white space everywhere and every character of a string escaped."""
+    pieces = re.findall(r'"(?:[^"\\]|\\.)*"|[^"]+', text)
+    return " \n".join(
+        "".join(f" {char}\t" if char in "{}[],:" else char for char in piece)
+        if not piece.startswith('"')
+        else '"' + "".join(map(_escaped, json.loads(piece))) + '"'
+        for piece in pieces
+    )
+
+
+def _escaped(char: str) -> str:
+    units = char.encode("utf-16-be")
+    return "".join(f"\\u{units[i : i + 2].hex()}" for i in range(0, len(units), 2))
+
+
+@given(json_text())
+def test_canonical_json_is_one_spelling_of_the_same_value(text: str) -> None:
+    made = canonical(text.encode())
+    assert made == canonical(made)
+    assert made == canonical(respelled(text).encode())
+    assert json.loads(text) == json.loads(made)
+
+
+@given(json_text(), json_text())
+def test_different_values_have_different_canonical_texts(one: str, other: str) -> None:
+    if json.loads(one) != json.loads(other):
+        assert canonical(one.encode()) != canonical(other.encode())
+
+
+@pytest.mark.parametrize("text", ["{} x", "nope", '{"a":1}\x00', "1 2 \x1f", "{\u00a0}", '"open'])
+def test_what_is_no_json_has_no_canonical_text(text: str) -> None:
+    with pytest.raises(ValueError, match="not valid JSON at byte"):
+        canonical(text.encode())
 
 
 def run(history: list[Message], prompt: str | None, **options: Any) -> list[Message]:

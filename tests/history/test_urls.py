@@ -39,6 +39,9 @@ SCHEMES = {
     "HtTp://x": "http",
     "https:x": "https",
     "https:": "https",
+    "https:%zz": "https",
+    "https:/a:b/c": "https",
+    "https://x#@y^/": "https",
     "https:///x": "https",
     "http:////x": "http",
     "https://x/y ": "https",
@@ -70,9 +73,24 @@ SCHEMES = {
 UNPARSABLE = [
     *("", " ", "/etc/passwd", "//host/x", "///x", "images/a.png", "#fragment", "?query", "."),
     *(" https://x/", "\thttps://x/", "\u00a0https://x/", "\ufeffhttps://x/", "\u3000https://x/"),
-    *("ht tp://x/", "https ://x/", "https://x/a b", "https://x y/", "https://x /", "https://x "),
+    *(
+        "ht tp://x/",
+        "https ://x/",
+        "https://x/a b",
+        "https://x y/",
+        "https://x /",
+        "https://x ",
+        "https://x/ X",
+    ),
     *("https://x/\n", "https://x/\x7f", "ht\ntps://x/", "https:/\t/x/", "https://x/\x00", "\x00"),
-    *("https://x/%zz", "https://x/%4", "https://x/%", "https://x/#%zz", "https://%zz@x/"),
+    *(
+        "https://x/%zz",
+        "https://x/%4",
+        "https://x/%",
+        "https://x/#%zz",
+        "https://x/?a#%zz",
+        "https://%zz@x/",
+    ),
     *("https://x:abc/", "https://x:-1/", "https://x:80:90/", "https://[::1]:x/", "https://[::1]x/"),
     *("https://[::1/", "https://::1]/", "https://[x]/", "https://[fe80::1%eth0]/", "https://[]/"),
     *("://x/", ":x", "1http://x", "-a:x", "+http://x/", ".a:x", "\uff48ttp://x/", "ht%74p://x/"),
@@ -149,6 +167,7 @@ def test_a_hostile_url_is_judged_in_linear_time(url: str) -> None:
 HOSTS = {
     "https://Example.COM/x": "example.com",
     "https://example.com.": "example.com",
+    "https://example.comX": "example.comx",
     "https://example.com.:443/": "example.com",
     "https://example.com?x@y/": "example.com",
     "https://example.com#@y/": "example.com",
@@ -218,6 +237,7 @@ PRIVATE = [
     *("192.0.2.1", "198.18.0.1", "198.51.100.1", "203.0.113.1", "192.88.99.1"),
     *("224.0.0.1", "239.255.255.255", "240.0.0.1", "255.255.255.255", "4294967295"),
     *("256.0.0.1", "1.2.3.256", "1.2.65536", "1.16777216", "4294967296", "1.2.3.4.5", "08.8.8.8"),
+    *("8.8.8.8.0", "0310.1.1.1"),
     *("-1.0.0.1", "1.-1.1", "+1.1.1.1", "1_0.0.0.1", "a.1", "1..1", "example.0x1"),
     *("[::1]", "[::]", "[0:0:0:0:0:0:0:1]", "[::0001]", "[fe80::1]", "[FE80::1%25eth0]"),
     *("[febf::1]", "[fec0::1]", "[fc00::1]", "[fd00:ec2::254]", "[fd20:ce::254]", "[ff02::1]"),
@@ -227,7 +247,13 @@ PRIVATE = [
     *("[2002:7f00:1::]", "[2002:a9fe:a9fe::1]", "[2002:a00:1::]", "[2001::1]", "[2001:db8::1]"),
     *("[2001:0:7f00:1::1]", "[2001:10::1]", "[3fff::1]", "[5f00::1]", "[4000::1]", "[1::1]"),
     *("localhost", "LOCALHOST", "localhost.", "a.localhost", "localhost.localdomain"),
-    *("localhost6.localdomain6", "printer.local", "metadata", "metadata.google.internal"),
+    *(
+        "localhost6.localdomain6",
+        "localhost4.localdomain4",
+        "printer.local",
+        "metadata",
+        "metadata.google.internal",
+    ),
     *("METADATA.Google.Internal.", "instance-data", "instance-data.ec2.internal", "ip6-localhost"),
     *("host.docker.internal", "kubernetes", "redis", "router.home.arpa", "nas.lan", "db.corp"),
     *("x.home", "x.intranet", "x.private", "kubernetes.default.svc.cluster.local"),
@@ -293,6 +319,31 @@ PUBLIC = [
 def test_a_public_host_passes(host: str) -> None:
     for url in (f"https://{host}/a.png", f"http://user:pw@{host}:8080?x#y"):
         assert passes(url, block_private_hosts=True)
+
+
+ADDRESSES = {
+    "1.2.3.4": ["1.2.3.4"],
+    "1.2.772": ["1.2.3.4"],
+    "16909060": ["1.2.3.4"],
+    "0x1.0x2.0x304": ["1.2.3.4"],
+    "010.1": ["8.0.0.1", "10.0.0.1"],
+    "0xff.0xffffff": ["255.255.255.255"],
+    "::1": ["::1"],
+}
+
+
+@pytest.mark.parametrize(("name", "found"), ADDRESSES.items())
+def test_an_address_is_read_as_octal_and_as_decimal(name: str, found: list[str]) -> None:
+    read = urls.addresses(name)
+    assert read is not None
+    assert found == list(dict.fromkeys(map(str, read)))
+
+
+def test_what_only_looks_like_an_address_has_none() -> None:
+    for name in ("::x", "1:2", "1.2.3.4.5", "256.1.1.1", "08.1", "a.1", "0310.1.1.1"):
+        assert urls.addresses(name) == []
+    for name in ("example.com", "1.2.3.4.example", "", "x", "0x1g"):
+        assert urls.addresses(name) is None
 
 
 def test_a_private_host_passes_where_no_policy_asks() -> None:

@@ -23,6 +23,7 @@ INTERRUPTED: Final = (
 )
 """Answers a call that no stored result can answer (contract §2.1): one without an id."""
 
+_BLANKS: Final = " \t\n\r"
 _LETTERS: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _TOOL_NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _NO_NAME_CHARACTER: Final = re.compile(r"[^a-zA-Z0-9_-]")
@@ -40,6 +41,35 @@ def wire_args(call: ToolCall) -> str:
     if not text.strip():
         return "{}"
     return msgspec.json.encode({"truncated_args": rawjson.clean_text(text)}).decode()
+
+
+class ArgumentText:
+    """The argument text of a call that is still coming, without white space around it."""
+
+    __slots__ = ("_blanks", "_pieces")
+
+    def __init__(self) -> None:
+        self._pieces: list[str] = []
+        self._blanks = ""
+
+    def taken(self, piece: str) -> str:
+        """What of `piece` to give out now: white space around the whole text never is."""
+        if not self._pieces:
+            piece = piece.lstrip(_BLANKS)
+        kept = piece.rstrip(_BLANKS)
+        if not kept:
+            if self._pieces:
+                self._blanks += piece
+            return ""
+        given = self._blanks + kept if self._blanks else kept
+        self._blanks = piece[len(kept) :]
+        self._pieces.append(given)
+        return given
+
+    @property
+    def text(self) -> str:
+        """What was given out so far."""
+        return "".join(self._pieces)
 
 
 class IdRule:

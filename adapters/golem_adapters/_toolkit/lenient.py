@@ -5,10 +5,19 @@ For the tolerant paths only; the ordinary ones decode into structs.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeGuard
 
 from golem import rawjson
+
+
+def read_json(data: bytes) -> Any:
+    """Any JSON, however careless: bad UTF-8, raw control characters, NaN. Raises ValueError."""
+    try:
+        return json.loads(data.decode("utf-8", "replace"), strict=False)
+    except RecursionError:
+        raise ValueError("nested too deep") from None
 
 
 def is_object(value: object) -> TypeGuard[dict[str, Any]]:

@@ -17,10 +17,10 @@ from golem_adapters._toolkit.lenient import (
     is_object,
     members,
     objects,
+    read_json,
     text,
     whole,
 )
-from golem_adapters.openai.shapes import read_json
 
 _EXHAUSTED: Final = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
 """Codes of a 429 that waiting does not cure; the official SDK retries them in vain."""

@@ -10,11 +10,9 @@ from hashlib import blake2b
 from typing import Any, Final
 
 from golem.messages import Part
+from golem_adapters._toolkit.body import Wire
 from golem_adapters._toolkit.lenient import members, text
 from golem_adapters.openai.dialect import ChatDialect
-
-Wire = dict[str, Any]
-"""A JSON object on its way out."""
 
 _AUDIO_FORMATS: Final[Mapping[str, str]] = {
     "audio/wav": "wav",
@@ -44,18 +42,19 @@ def content_part(part: Part, dialect: ChatDialect) -> Wire | str:
         return f"{part.kind} part has neither a URL nor data, which cannot be sent"
     match part.kind:
         case "image":
-            return {"type": "image_url", "image_url": {"url": _link(part)}}
+            return {"type": "image_url", "image_url": {"url": link(part)}}
         case "audio":
-            return _audio(part)
+            return audio_part(part)
         case "document":
             return _document(part, dialect)
         case "video" if dialect.videos:
-            return {"type": "video_url", "video_url": {"url": _link(part)}}
+            return {"type": "video_url", "video_url": {"url": link(part)}}
         case _:
             return f"{part.kind} part cannot be sent"
 
 
-def _audio(part: Part) -> Wire | str:
+def audio_part(part: Part) -> Wire | str:
+    """The content part for a sound, or why there is none."""
     if not part.data:
         return "audio by URL cannot be sent"
     kind = _AUDIO_FORMATS.get(part.media_type.partition(";")[0].strip().lower())
@@ -69,14 +68,21 @@ def _document(part: Part, dialect: ChatDialect) -> Wire | str:
         return "document part cannot be sent"
     if not part.data and not dialect.file_urls:
         return "document by URL cannot be sent"
+    return {"type": "file", "file": {"filename": file_name(part), "file_data": link(part)}}
+
+
+def file_name(part: Part) -> str:
+    """A name for a document, which providers require beside its data.
+
+    Made from the data, it is the same in every request.
+    """
     subtype = part.media_type.partition(";")[0].rpartition("/")[2] or "pdf"
-    # A name is required beside the data; made from the data, it is the same in every request.
     digest = blake2b(part.data or part.url.encode("utf-8", "replace"), digest_size=4).hexdigest()
-    name = f"document-{digest}.{_FILE_ENDINGS.get(subtype, subtype)}"
-    return {"type": "file", "file": {"filename": name, "file_data": _link(part)}}
+    return f"document-{digest}.{_FILE_ENDINGS.get(subtype, subtype)}"
 
 
-def _link(part: Part) -> str:
+def link(part: Part) -> str:
+    """The address of `part`; inline data as a data URL."""
     return part.url or f"data:{part.media_type};base64,{_base64(part.data)}"
 
 
@@ -96,21 +102,21 @@ def image_in(item: Any) -> Part | None:
     head, comma, data = url.partition(",")
     if not comma or not head.startswith("data:") or not head.endswith(";base64"):
         return Part.image_url(url)
-    decoded = _decoded([data])
+    image = decoded([data])
     media_type = head[len("data:") : -len(";base64")] or "image/png"
-    return Part.image(decoded, media_type) if decoded else None
+    return Part.image(image, media_type) if image else None
 
 
 def spoken(sounds: list[str]) -> tuple[Part, ...]:
     """The part for a spoken answer; its format is not in the answer, but in its first bytes."""
-    data = _decoded(sounds)
+    data = decoded(sounds)
     if not data:
         return ()
     kinds = (kind for head, kind in _SOUNDS if data.startswith(head))
     return (Part.audio(data, next(kinds, "audio/pcm")),)
 
 
-def _decoded(pieces: list[str]) -> bytes:
+def decoded(pieces: list[str]) -> bytes:
     """The bytes of base64 text that came in pieces, cut anywhere or each encoded by itself."""
     for cuts in (pieces, ["".join(pieces)]):
         with contextlib.suppress(binascii.Error, ValueError):

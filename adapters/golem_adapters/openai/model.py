@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit, urlunsplit
 
 from golem.errors import APIError
 from golem.model import Request, Response, Settings
 from golem.wire.http import HTTPCall, HTTPModel
+from golem_adapters._toolkit.body import merged
+from golem_adapters._toolkit.endpoint import Credentials, address, beneath, found_key, shown
 from golem_adapters.openai.dialect import ChatDialect, dialect_named
 from golem_adapters.openai.failures import http_error
-from golem_adapters.openai.request import encode_request, merged
+from golem_adapters.openai.request import encode_request
 from golem_adapters.openai.response import decode_response
 from golem_adapters.openai.stream import ChatStream
 
@@ -95,8 +96,15 @@ class OpenAI(HTTPModel):
         if project:
             headers["openai-project"] = project
         url = base_url or os.environ.get(record.base_url_variable) or ""
-        key = _key(api_key, record, needed=not url)
-        self._chat = _Chat(model, record, _address(url or record.base_url), key, headers, settings)
+        key = found_key(api_key, record.key_variables, record.name, needed=not url)
+        self._chat = ChatWire(
+            model,
+            record,
+            address(url or record.base_url),
+            Credentials(record.key_header, key),
+            headers,
+            settings,
+        )
         super().__init__(self._chat, http_client=http_client, timeout=timeout)
 
     @property
@@ -107,7 +115,7 @@ class OpenAI(HTTPModel):
     @property
     def base_url(self) -> str:
         """Where the server is, without what may be secret in an address."""
-        return _shown(self._chat.base_url)
+        return shown(self._chat.base_url)
 
     @property
     def dialect(self) -> ChatDialect:
@@ -119,21 +127,29 @@ class OpenAI(HTTPModel):
         """The defaults that a request's own settings override."""
         return self._chat.settings
 
+    @property
+    def native_output(self) -> bool:
+        """Whether the server holds an answer to an output schema, and not merely to JSON."""
+        return self._chat.dialect.structured_output == "json_schema"
+
     def __repr__(self) -> str:
         return f"OpenAI({self.model!r}, base_url={self.base_url!r})"
 
 
-class _Chat:
-    """The `golem.wire.http.WireDialect` of Chat Completions: ties the pure parts together."""
+class ChatWire:
+    """The `golem.wire.http.WireDialect` of Chat Completions: ties the pure parts together.
 
-    __slots__ = ("_headers", "_key", "_url", "base_url", "dialect", "model", "settings")
+    `base_url` is the address up to and without ``/chat/completions``.
+    """
+
+    __slots__ = ("_credentials", "_headers", "_url", "base_url", "dialect", "model", "settings")
 
     def __init__(
         self,
         model: str,
         dialect: ChatDialect,
         base_url: str,
-        key: str,
+        credentials: Credentials,
         headers: Mapping[str, str],
         settings: Settings,
     ) -> None:
@@ -141,13 +157,12 @@ class _Chat:
         self.dialect = dialect
         self.base_url = base_url
         self.settings = settings
-        self._key = key
+        self._credentials = credentials
         self._headers = headers
-        parts = urlsplit(base_url)  # a query (Azure's api-version) stays behind the path
-        path = parts.path.rstrip("/") + "/chat/completions"
-        self._url = urlunsplit((parts.scheme, parts.netloc, path, parts.query, ""))
+        self._url = beneath(base_url, "/chat/completions")
 
     def encode(self, request: Request, *, stream: bool) -> HTTPCall:
+        """The call that asks for `request`."""
         settings = merged(self.settings, request.settings)
         body = encode_request(
             request, model=self.model, settings=settings, dialect=self.dialect, stream=stream
@@ -156,54 +171,26 @@ class _Chat:
         headers = {"content-type": "application/json", "accept": accept, **self._headers}
         return HTTPCall(self._url, headers, body)
 
-    def authorize(self, call: HTTPCall, now: float) -> Mapping[str, str]:
-        if not self._key:
-            return {}
-        name = self.dialect.key_header
-        return {name: f"Bearer {self._key}" if name == "authorization" else self._key}
+    def authorize(
+        self, call: HTTPCall, now: float
+    ) -> Mapping[str, str] | Awaitable[Mapping[str, str]]:
+        """The header that carries the credentials."""
+        return self._credentials.headers()
 
     def decode(self, request: Request, headers: Mapping[str, str], body: bytes) -> Response:
+        """The response in `body`."""
         return decode_response(
-            body, request=request, dialect=self.dialect, headers=headers, secret=self._key
+            body,
+            request=request,
+            dialect=self.dialect,
+            headers=headers,
+            secret=self._credentials.secret,
         )
 
     def error(self, status: int, headers: Mapping[str, str], body: bytes, now: float) -> APIError:
-        return http_error(status, headers, body, now=now, secret=self._key)
+        """The error in `body`."""
+        return http_error(status, headers, body, now=now, secret=self._credentials.secret)
 
     def stream_decoder(self, request: Request, headers: Mapping[str, str]) -> ChatStream:
-        return ChatStream(request, self.dialect, headers, self._key)
-
-
-def _key(given: str | None, dialect: ChatDialect, *, needed: bool) -> str:
-    """The key to send, empty for none. Its text never appears in the error."""
-    if given is None:
-        found = (os.environ.get(name, "") for name in dialect.key_variables)
-        given = next((key for key in found if key.strip()), "")
-        if not given and needed and dialect.key_variables:
-            names = " or ".join(dialect.key_variables)
-            raise ValueError(f"no API key for {dialect.name}: give api_key=… or set {names}")
-    key = given.strip()  # a line break at the end, from a file or a shell
-    if not key.isascii() or not key.isprintable():
-        raise ValueError("api_key holds characters that no HTTP header can carry")
-    return key
-
-
-def _address(base_url: str) -> str:
-    try:
-        parts = urlsplit(base_url)
-        valid = parts.scheme in ("http", "https") and parts.hostname and (parts.port or 1) > 0
-    except ValueError:
-        valid = False
-    if not valid:
-        raise ValueError(f"base_url must be an http(s) address, not {_shown(base_url)!r}")
-    return base_url.rstrip("/")
-
-
-def _shown(url: str) -> str:
-    """`url` without user, password, query and fragment."""
-    try:
-        parts = urlsplit(url)
-        host = parts.netloc.rpartition("@")[2]
-        return urlunsplit((parts.scheme, host, parts.path, "", ""))
-    except ValueError:
-        return "…"
+        """A decoder for one streamed answer."""
+        return ChatStream(request, self.dialect, headers, self._credentials.secret)

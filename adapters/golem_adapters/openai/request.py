@@ -9,17 +9,15 @@ thinking, signatures, native items) or refused as `golem.errors.UnsupportedConte
 from __future__ import annotations
 
 import re
-from typing import Any, Final
-
-import msgspec
+from typing import Final
 
 from golem.errors import UnsupportedContentError
 from golem.messages import AssistantMessage, Part, SystemMessage, ToolCall, ToolMessage, UserMessage
 from golem.model import OutputSchema, Request, Settings, ToolChoice
+from golem_adapters._toolkit.body import Wire, encoded
 from golem_adapters._toolkit.calls import INTERRUPTED, CallIds, wire_args, wire_tool_name
-from golem_adapters._toolkit.lenient import clean, is_mapping
 from golem_adapters.openai.dialect import ChatDialect
-from golem_adapters.openai.media import Wire, content_part
+from golem_adapters.openai.media import content_part
 from golem_adapters.openai.reasoning import own_reasoning, own_signature, reasoning_details
 
 _SCHEMA_NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -43,39 +41,7 @@ def encode_request(
             body["stream_options"] = {"include_usage": True}
     body.update(settings.extra_body or {})
     body.setdefault("messages", _Messages(dialect).encoded(request))
-    return _json(body)
-
-
-def merged(own: Settings, of_request: Settings | None) -> Settings:
-    """`own` settings with those of the request over them; extra bodies are merged too."""
-    if of_request is None:
-        return own
-    changes: dict[str, Any] = {
-        name: value
-        for name in Settings.__struct_fields__
-        if (value := getattr(of_request, name)) is not None and value != ()
-    }
-    if own.extra_body and of_request.extra_body:
-        changes["extra_body"] = {**own.extra_body, **of_request.extra_body}
-    return msgspec.structs.replace(own, **changes) if changes else own
-
-
-def _plain(value: object) -> object:
-    """What the JSON encoder cannot write by itself: a caller's read-only mapping."""
-    if is_mapping(value):
-        return dict(value)
-    raise TypeError(f"{type(value).__name__} in a request body")
-
-
-_encoder: Final = msgspec.json.Encoder(enc_hook=_plain)
-
-
-def _json(body: Wire) -> bytes:
-    try:
-        return _encoder.encode(body)
-    except UnicodeEncodeError:
-        # A lone surrogate somewhere in the text. Rare: found by failing, not by looking.
-        return _encoder.encode(clean(body))
+    return encoded(body)
 
 
 # --- everything but the messages
@@ -264,7 +230,7 @@ class _Messages:
         self, index: int, parts: tuple[Part, ...], among: tuple[Part, ...] | None = None
     ) -> list[Wire]:
         """The content parts for `parts`, which are numbered as they stand `among` the message's."""
-        encoded: list[Wire] = []
+        found: list[Wire] = []
         for part in parts:
             wire = content_part(part, self._dialect)
             if isinstance(wire, str):
@@ -273,5 +239,5 @@ class _Messages:
                     f"messages[{index}].parts[{number}]: {wire} in Chat Completions"
                     f" ({self._dialect.name})"
                 )
-            encoded.append(wire)
-        return encoded
+            found.append(wire)
+        return found

@@ -8,9 +8,10 @@ from typing import Any, Final
 from golem.errors import ProtocolError, ProviderError
 from golem.model import Delta, Request, Response
 from golem_adapters._toolkit.calls import stored_tool_names
+from golem_adapters._toolkit.lenient import read_json
 from golem_adapters.openai.dialect import ChatDialect
 from golem_adapters.openai.failures import error_within, excerpt, request_id
-from golem_adapters.openai.shapes import Chunk, read_chunk, read_json
+from golem_adapters.openai.shapes import Chunk, read_chunk
 from golem_adapters.openai.turn import Turn
 
 FAILED: Final = "error"

@@ -15,7 +15,15 @@ import msgspec
 from msgspec import Raw, Struct
 
 from golem import rawjson
-from golem_adapters._toolkit.lenient import elements, is_object, members, objects, text, whole
+from golem_adapters._toolkit.lenient import (
+    elements,
+    is_object,
+    members,
+    objects,
+    read_json,
+    text,
+    whole,
+)
 
 
 class Function(Struct):
@@ -114,14 +122,6 @@ def read_chunk(data: bytes) -> Chunk | None:
     if value is None:
         return None
     raise ValueError("not an object")
-
-
-def read_json(data: bytes) -> Any:
-    """Any JSON, however careless: bad UTF-8, raw control characters, NaN. Raises ValueError."""
-    try:
-        return json.loads(data.decode("utf-8", "replace"), strict=False)
-    except RecursionError:
-        raise ValueError("nested too deep") from None
 
 
 def arguments_text(raw: Raw) -> str:

@@ -21,6 +21,7 @@ from golem.model import (
     ThinkingDelta,
     ToolCallDelta,
 )
+from golem_adapters._toolkit.calls import ArgumentText
 from golem_adapters._toolkit.lenient import members, text
 from golem_adapters.openai.media import image_in, spoken
 from golem_adapters.openai.reasoning import Reasoning
@@ -43,13 +44,12 @@ _FINISH: Final[Mapping[str, FinishReason]] = {
     "content_filter": "content_filter",
     "safety": "content_filter",
 }
-_BLANKS: Final = " \t\n\r"
 
 
 class _PendingCall:
     """A tool call whose arguments are still coming."""
 
-    __slots__ = ("_blanks", "_pieces", "given_id", "id", "index", "name", "signature")
+    __slots__ = ("_text", "given_id", "id", "index", "name", "signature")
 
     def __init__(self, index: int, id: str, given_id: str, name: str) -> None:
         self.index = index
@@ -57,26 +57,15 @@ class _PendingCall:
         self.given_id = given_id
         self.name = name
         self.signature = ""
-        self._pieces: list[str] = []
-        self._blanks = ""
+        self._text = ArgumentText()
 
     def taken(self, piece: str) -> str:
-        """What of `piece` to give out now: white space around the whole text never is."""
-        if not self._pieces:
-            piece = piece.lstrip(_BLANKS)
-        kept = piece.rstrip(_BLANKS)
-        if not kept:
-            if self._pieces:
-                self._blanks += piece
-            return ""
-        given = self._blanks + kept if self._blanks else kept
-        self._blanks = piece[len(kept) :]
-        self._pieces.append(given)
-        return given
+        """What of `piece` to give out now."""
+        return self._text.taken(piece)
 
     @property
     def args(self) -> str:
-        return "".join(self._pieces)
+        return self._text.text
 
     @property
     def whole(self) -> bool:

@@ -1,0 +1,103 @@
+"""Where a server is and how a request proves who sends it: addresses, keys, tokens.
+
+Pure, but for what a caller's own token function does. Nothing secret is in any error's text.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Final
+from urllib.parse import urlsplit, urlunsplit
+
+Token = str | Callable[[], str | Awaitable[str]]
+"""A bearer token, or a function that gives the one to use now, plain or async."""
+
+_BEARER: Final = "authorization"
+
+
+class Credentials:
+    """What proves a request's sender: a key in a header, or a bearer token.
+
+    `header` is the key's; ``authorization`` carries it as a Bearer token, others as it is. A
+    `token` goes before the key. `secret` is the last one sent, for keeping it out of errors.
+    """
+
+    __slots__ = ("_header", "_source", "secret")
+
+    def __init__(self, header: str, key: str = "", *, token: Token | None = None) -> None:
+        self._header = _BEARER if token is not None else header
+        self._source = token if callable(token) else None
+        self.secret = checked(token, "token") if isinstance(token, str) else key
+
+    def headers(self) -> Mapping[str, str] | Awaitable[Mapping[str, str]]:
+        """The headers for the next request; to be awaited where the token's function is async."""
+        if self._source is None:
+            return self._shown()
+        token = self._source()
+        return self._fresh(token) if isinstance(token, str) else self._awaited(token)
+
+    async def _awaited(self, token: Awaitable[str]) -> Mapping[str, str]:
+        return self._fresh(await token)
+
+    def _fresh(self, token: str) -> Mapping[str, str]:
+        self.secret = checked(token, "token")
+        return self._shown()
+
+    def _shown(self) -> Mapping[str, str]:
+        if not self.secret:
+            return {}
+        return {self._header: f"Bearer {self.secret}" if self._header == _BEARER else self.secret}
+
+
+def found_key(given: str | None, variables: Iterable[str], server: str, *, needed: bool) -> str:
+    """The key to send, empty for none: the one given, else the first of `variables` that is set.
+
+    Raises ValueError, naming the variables, where a key is `needed` and there is none.
+    """
+    names = tuple(variables)
+    if given is None:
+        found = (os.environ.get(name, "") for name in names)
+        given = next((key for key in found if key.strip()), "")
+        if not given and needed and names:
+            raise ValueError(f"no API key for {server}: give api_key=… or set {' or '.join(names)}")
+    return checked(given, "api_key")
+
+
+def checked(secret: str, name: str) -> str:
+    """`secret` without the line break that a file or a shell leaves at its end.
+
+    Raises ValueError, not quoting it, where no HTTP header can carry it.
+    """
+    secret = secret.strip()
+    if not secret.isascii() or not secret.isprintable():
+        raise ValueError(f"{name} holds characters that no HTTP header can carry")
+    return secret
+
+
+def address(base_url: str) -> str:
+    """`base_url` without a slash at its end; ValueError unless it is an http(s) address."""
+    try:
+        parts = urlsplit(base_url)
+        valid = parts.scheme in ("http", "https") and parts.hostname and (parts.port or 1) > 0
+    except ValueError:
+        valid = False
+    if not valid:
+        raise ValueError(f"base_url must be an http(s) address, not {shown(base_url)!r}")
+    return base_url.rstrip("/")
+
+
+def beneath(base_url: str, path: str) -> str:
+    """The address of `path` under `base_url`, whose query (an api-version) stays behind it."""
+    parts = urlsplit(base_url)
+    return urlunsplit((parts.scheme, parts.netloc, parts.path.rstrip("/") + path, parts.query, ""))
+
+
+def shown(url: str) -> str:
+    """`url` without user, password, query and fragment."""
+    try:
+        parts = urlsplit(url)
+        host = parts.netloc.rpartition("@")[2]
+        return urlunsplit((parts.scheme, host, parts.path, "", ""))
+    except ValueError:
+        return "…"

@@ -1,0 +1,99 @@
+"""What the stream decoders of JSON over server-sent events have in common. Pure.
+
+An adapter says what an event means; here is how the bytes become events, what is done with a
+plain body where a stream was asked for, and the one place where a stream's end is judged.
+All errors carry what had come as `partial`.
+"""
+
+from __future__ import annotations
+
+from golem.errors import ProtocolError, ProviderError, TransportError
+from golem.messages import AssistantMessage
+from golem.model import Delta, Response
+from golem.wire.sse import MAX_EVENT, ServerSentEvent, SSEDecoder
+
+
+class AnswerStream:
+    """A `golem.wire.http.StreamDecoder`; subclasses give the four methods that raise here."""
+
+    def __init__(self) -> None:
+        self._events = SSEDecoder()
+        self._failure: ProviderError | None = None
+        self._plain: list[bytes] | None = None
+        self._plain_size = 0
+        self._begun = False
+        self.done = False
+
+    def feed(self, chunk: bytes) -> list[Delta]:
+        """The deltas that `chunk` completes. What went wrong, `close` tells."""
+        deltas: list[Delta] = []
+        if not self._begun:
+            self._begin(chunk)
+        if self.done:
+            return deltas
+        if self._plain is not None:
+            self._plain.append(chunk)
+            self._plain_size += len(chunk)
+            if self._plain_size > MAX_EVENT:
+                self._fail(ProtocolError(f"the answer is larger than {MAX_EVENT} bytes"))
+            return deltas
+        try:
+            events = self._events.feed(chunk)
+        except ProtocolError as error:
+            self._fail(error)
+            return deltas
+        for event in events:
+            if not self._takes(event, deltas):
+                break
+        return deltas
+
+    def close(self, lost: TransportError | None = None) -> tuple[list[Delta], Response]:
+        """The last deltas and the response, or the error that the stream ended with."""
+        deltas: list[Delta] = []
+        if self._plain is not None and lost is None and not self.done:
+            return deltas, self._whole(b"".join(self._plain), deltas)
+        if not self.done:
+            for event in self._events.close():
+                self._takes(event, deltas)
+        answer = self._response(deltas) if self._failure is None else None
+        if answer is not None:
+            return deltas, answer
+        failure = self._failure or lost or TransportError("the stream ended before the answer did")
+        failure.partial = self._partial()
+        raise failure
+
+    def _begin(self, chunk: bytes) -> None:
+        """Tell an event stream from a plain body.
+
+        JSON, because some servers ignore that a stream was asked for, or a gateway's HTML page.
+        No line of an event stream that means anything begins like one of these.
+        """
+        head = chunk.lstrip()
+        if head:
+            self._begun = True
+            if head[:1] in (b"{", b"[", b"<"):
+                self._plain = []
+
+    def _fail(self, failure: ProviderError) -> bool:
+        """End the stream with `failure`; always false: nothing that follows matters."""
+        self._failure = failure
+        self.done = True
+        return False
+
+    # --- the adapter's own
+
+    def _takes(self, event: ServerSentEvent, deltas: list[Delta]) -> bool:
+        """Take one event in, appending to `deltas`; whether what follows it matters."""
+        raise NotImplementedError
+
+    def _whole(self, body: bytes, deltas: list[Delta]) -> Response:
+        """The response in a plain body, appending what it says to `deltas` too."""
+        raise NotImplementedError
+
+    def _response(self, deltas: list[Delta]) -> Response | None:
+        """The response, if the answer is whole; what only the end can tell goes to `deltas`."""
+        raise NotImplementedError
+
+    def _partial(self) -> AssistantMessage | None:
+        """The message as far as it has come; None before anything."""
+        raise NotImplementedError

@@ -1,0 +1,1 @@
+"""OpenAI's models at Azure: the wire of `golem_adapters.openai`, Azure's addresses and keys."""

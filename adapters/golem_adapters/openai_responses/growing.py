@@ -1,0 +1,163 @@
+"""An output item of a stream that is still coming: pieces in, the whole item at the end. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+from msgspec import Raw
+
+from golem_adapters._toolkit.calls import ArgumentText
+from golem_adapters._toolkit.lenient import clean, text
+from golem_adapters.openai_responses.items import (
+    CALLS,
+    CUSTOM_CALL,
+    MESSAGE,
+    PARAGRAPH,
+    REASONING,
+    Item,
+    asked,
+    kind,
+    message_text,
+    reasoning_text,
+)
+
+UNFINISHED: Final = "in_progress"
+_PARTS: Final[Mapping[str, str]] = {MESSAGE: "output_text", REASONING: "summary_text"}
+_TEXT_MEMBER: Final[Mapping[str, str]] = {"refusal": "refusal"}
+
+
+class ToldCall:
+    """A tool call of which deltas were given out; `name` is the wire's."""
+
+    __slots__ = ("args", "given_id", "id", "index", "name")
+
+    def __init__(self, index: int, id: str, given_id: str, name: str) -> None:
+        self.index = index
+        self.id = id
+        self.given_id = given_id
+        self.name = name
+        self.args = ArgumentText()
+
+
+class GrowingItem:
+    """An item as far as it has come. What it has told stays told.
+
+    `told` is its text, reasoning or argument text so far, in the order in which it came, and
+    `given` how much of that was given out, as part of `call` if it is one; `raw` is the item
+    itself, once it came whole and says what its pieces said.
+    """
+
+    __slots__ = (
+        "_half",
+        "_segments",
+        "call",
+        "done",
+        "given",
+        "item",
+        "kind",
+        "opened",
+        "raw",
+        "told",
+    )
+
+    def __init__(self, item: Item) -> None:
+        self.item = item
+        self.kind = kind(item)
+        self.raw: Raw | None = None
+        self.opened = False
+        self.done = False
+        self.told = ""
+        self.given = 0
+        self.call: ToldCall | None = None
+        self._segments: list[tuple[str, int, list[str]]] = []
+        self._half = ""
+
+    def add(self, part: str, place: int, piece: str) -> None:
+        """Take in a piece of the part of the kind `part` that stands at `place`."""
+        piece = self._mended(piece)
+        if self.kind in CALLS and not self.told:
+            piece = piece.lstrip()
+        if not piece:
+            return
+        if not self._segments or self._segments[-1][:2] != (part, place):
+            if self._segments and self.kind == REASONING:
+                self.told += PARAGRAPH
+            self._segments.append((part, place, []))
+        self._segments[-1][2].append(piece)
+        self.told += piece
+
+    def complete(self, part: str, place: int, whole: str) -> None:
+        """Take in a whole part, of which pieces may have come; one that differs is left out."""
+        same = [segment for segment in self._segments if segment[:2] == (part, place)]
+        came = "".join(piece for segment in same for piece in segment[2])
+        last = not same or same == self._segments[-1:]
+        if last and whole.startswith(came):
+            self.add(part, place, whole[len(came) :])
+
+    def new(self) -> str:
+        """What of `told` was not given out, and is now."""
+        given, self.given = self.given, max(self.given, len(self.told))
+        return self.told[given:]
+
+    def finish(self, raw: Raw, item: Item) -> None:
+        """Take in the whole item; one that contradicts its pieces only ends them."""
+        self.done = True
+        said = _said(item)
+        fits = said.startswith(self.told) or (self.kind in CALLS and said == self.told.rstrip())
+        if kind(item) == self.kind and fits:
+            self.item, self.raw, self.told = item, raw, said
+        else:
+            self.item["status"] = "completed"
+
+    def built(self, status: str) -> Raw:
+        """The item as it came; else one of its pieces, with `status` unless it was ended."""
+        if self.raw is not None:
+            return self.raw
+        if self._half:
+            self._half = ""
+            self.told += "\ufffd"
+            if not self._segments:
+                self._segments.append((_PARTS.get(self.kind, ""), 0, []))
+            self._segments[-1][2].append("\ufffd")
+        return Raw(msgspec.json.encode(clean(self._made(status))))
+
+    def _made(self, status: str) -> Item:
+        own = text(self.item.get("status"))
+        item: Item = {**self.item, "status": status if own in ("", UNFINISHED) else own}
+        texts = [
+            {"type": part, _TEXT_MEMBER.get(part, "text"): "".join(pieces)}
+            for part, _, pieces in self._segments
+        ]
+        if not texts:
+            return item
+        if self.kind == MESSAGE:
+            item["content"] = texts
+        elif self.kind == REASONING:
+            item["summary"], item["content"] = texts, []
+        else:
+            item["input" if self.kind == CUSTOM_CALL else "arguments"] = self.told
+        return item
+
+    def _mended(self, piece: str) -> str:
+        """`piece` behind the half of a surrogate pair that the piece before it ended with."""
+        if not self._half and piece.isascii():
+            return piece
+        piece, self._half = self._half + piece, ""
+        if piece and "\ud800" <= piece[-1] <= "\udbff":
+            piece, self._half = piece[:-1], piece[-1]
+        return text(piece)
+
+
+def _said(item: Item) -> str:
+    """What `item` tells, of the kind that its pieces tell."""
+    match kind(item):
+        case "message":
+            return message_text(item)
+        case "reasoning":
+            return reasoning_text(item)
+        case "function_call" | "custom_tool_call":
+            return asked(item).args
+        case _:
+            return ""
