@@ -129,6 +129,10 @@ Delta = TextDelta | ThinkingDelta | ToolCallDelta
 class Model(Protocol):
     """A model at some provider. Immutable; shared by any number of runs and event loops.
 
+    Two members are optional. ``native_output``: True where the provider enforces a
+    `Request.output_schema`. ``batches(request)``: as `stream`, with deltas that came together in
+    one sequence, so that a run waits once for what came at once.
+
     Both methods raise `golem.errors.ProviderError` for what goes wrong with the provider and
     `golem.errors.UnsupportedContentError` before anything is sent. Both give the same response
     for the same answer of the provider.

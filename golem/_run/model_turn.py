@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 
 import anyio
@@ -112,7 +112,7 @@ class ModelTurn:
             self._take(await self._waiting.on(generated, turn=True))
             return
         waiting_for = "first_token"
-        async with aclosing(closable(self._plan.model.stream(request))) as answer:
+        async with aclosing(closable(self._items(request))) as answer:
             while (item := await self._next(answer, waiting_for)) is not None:
                 waiting_for = "between_tokens"
                 if self._response is not None:
@@ -121,14 +121,23 @@ class ModelTurn:
                     self._take(item)
                     continue
                 self._heard = True
-                self._machine.fragment(item)
-                yield self._herald.delta(item)
+                for delta in item:  # all of it has come, so all of it is evidence
+                    self._machine.fragment(delta)
+                for delta in item:
+                    yield self._herald.delta(delta)
         if self._response is None:
             raise ProtocolError("the model ended its stream without a response")
 
+    def _items(self, request: Request) -> AsyncIterator[Sequence[Delta] | Response]:
+        """The answer in batches: the model's own, or of one delta each."""
+        batches = getattr(self._plan.model, "batches", None)
+        return (
+            _one_by_one(self._plan.model.stream(request)) if batches is None else batches(request)
+        )
+
     async def _next(
-        self, answer: AsyncIterator[Delta | Response], waiting_for: str
-    ) -> Delta | Response | None:
+        self, answer: AsyncIterator[Sequence[Delta] | Response], waiting_for: str
+    ) -> Sequence[Delta] | Response | None:
         try:
             return await self._waiting.on(anext(answer), turn=True, fragment=waiting_for)
         except StopAsyncIteration:
@@ -171,6 +180,14 @@ class ModelTurn:
         if tokens > limit:
             crossed = UsageLimitError("per-request input token", limit, tokens)
             raise RunFailure("usage", str(crossed), crossed)
+
+
+async def _one_by_one(
+    items: AsyncIterator[Delta | Response],
+) -> AsyncGenerator[Sequence[Delta] | Response, None]:
+    async with aclosing(closable(items)) as answer:
+        async for item in answer:
+            yield item if isinstance(item, Response) else (item,)
 
 
 def _checked(answer: object) -> Response:

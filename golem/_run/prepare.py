@@ -28,6 +28,7 @@ from golem._run.resume import Resumption, resume
 from golem._run.rules import Rules
 from golem.context import RunContext
 from golem.errors import HistoryError
+from golem.faults import named_faults
 from golem.history.repair import normalize_history
 from golem.history.report import HistoryRepair
 from golem.messages import MESSAGE_TYPES, Message, SystemMessage, not_a_message
@@ -54,7 +55,8 @@ async def prepare_history(plan: Plan) -> Prepared:
     try:
         given = plan.history
         processed = given if plan.processor is None else await as_list(plan.processor(list(given)))
-        _validate(processed)
+        with named_faults(processed):
+            _validate(processed)
         resumption = None
         if plan.deferred is not None:
             processed, resumption = resume(list(processed), plan.deferred, plan.unresolved)

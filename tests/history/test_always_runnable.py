@@ -54,8 +54,8 @@ from golem.history import (
     verify,
 )
 from golem.testing import Scripted, ScriptedModel
+from golem.testing.strategies import ANY_HISTORY
 from tests.history.checks import complaint, now, same, sendable
-from tests.history.strategies import ANY_HISTORY
 
 KEY = b"k" * 16
 IDS = st.sampled_from(["a", "b", "c", "", "1-0"])

@@ -28,10 +28,10 @@ from golem import (
 )
 from golem.history import EstimatedTokens, TokenCounter, budget_history, trim_history
 from golem.testing import ScriptedModel
+from golem.testing.strategies import ANY_HISTORY
 from tests import cases
 from tests.cases import Case
 from tests.history.checks import complaint, now, same, sendable
-from tests.history.strategies import ANY_HISTORY
 
 USER, PLAIN, SYSTEM = UserMessage("u"), AssistantMessage("a"), SystemMessage("s")
 CALL = AssistantMessage(tool_calls=(ToolCall.of("c", "f", "{}"),))

@@ -28,9 +28,9 @@ from golem import (
 from golem.history import Turn, drop_turn, edit_user, fork_at, merge, rewind_to, turns
 from golem.history.repair import NO_RESULT
 from golem.testing import ScriptedModel
+from golem.testing.strategies import ANY_HISTORY
 from tests.history import model
 from tests.history.checks import complaint, same, sendable
-from tests.history.strategies import ANY_HISTORY
 
 IMAGE = Part.image_url("https://a.example/")
 

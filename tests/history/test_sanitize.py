@@ -33,10 +33,10 @@ from golem import (
 from golem.history import Change, SanitizeReport, UnsafePart, sanitize_history
 from golem.history.repair import NO_RESULT
 from golem.messages import MESSAGE_TYPES
+from golem.testing.strategies import ANY_HISTORY
 from tests import cases
 from tests.cases import Case
 from tests.history.checks import complaint, same
-from tests.history.strategies import ANY_HISTORY
 from tests.strategies import HISTORIES
 
 Result = tuple[list[Message], list[Message], SanitizeReport]
