@@ -21,6 +21,8 @@ from golem import Agent, AssistantMessage, Message, RunError
 
 INSTRUCTIONS = "You are a helpful assistant. Answer in one short sentence."
 NEWEST = 20
+CONTROLS = dict.fromkeys({*range(32), *range(127, 160)} - {ord("\n"), ord("\t")})
+"""What a model must not send to somebody's terminal."""
 HELP = "/save FILE   /load FILE   /history   /new   /quit   (Ctrl-C stops an answer)"
 
 
@@ -70,7 +72,7 @@ class Chat:
         async with self.agent.stream(prompt, history=self.history) as stream:
             try:
                 async for text in stream.text():
-                    print(text, end="", flush=True)
+                    print(text.translate(CONTROLS), end="", flush=True)
             except (RunError, asyncio.CancelledError):
                 self.keep(stream.partial)
                 raise
@@ -97,14 +99,15 @@ class Chat:
         """Carry out a line that begins with a slash."""
         try:
             if command == "/save" and argument:
-                Path(argument).write_bytes(golem.dump_history(self.history))
+                Path(argument).expanduser().write_bytes(golem.dump_history(self.history))
                 print(f"[{len(self.history)} messages saved in {argument}]")
             elif command == "/load" and argument:
-                self.load(Path(argument))
+                self.load(Path(argument).expanduser())
             elif command == "/history":
                 self.show()
             elif command == "/new":
                 self.history = []
+                print("[a new conversation]")
             else:
                 print(HELP)
         except (OSError, golem.HistoryError) as error:

@@ -73,7 +73,8 @@ async def converse(agent: Agent[None], store: Store) -> None:
     heading("Going on")
     await ask(agent, store, LAST_QUESTION)
     print()
-    note(f"{len(store.messages)} messages in {store.path}; run this again to continue them")
+    note(f"{len(store.messages)} messages in {store.path}; run this again to continue them,")
+    note("or delete the file to see the crash and its repair once more")
 
 
 async def ask_all(agent: Agent[None], store: Store) -> None:
@@ -166,7 +167,14 @@ def main() -> None:
     except KeyboardInterrupt:
         print(f"\nInterrupted. {store.path} keeps what was said; run this again to continue.")
         raise SystemExit(130) from None
-    except (RunError, golem.HistoryError) as error:
+    except golem.HistoryError as error:
+        raise SystemExit(f"\n{store.path} holds no conversation: {error}") from error
+    except BrokenPipeError:  # whoever read the output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(1) from None
+    except OSError as error:
+        raise SystemExit(f"\nThe conversation cannot be kept: {error}") from error
+    except RunError as error:
         raise SystemExit(f"\n{error}\n{store.path} keeps what was said.") from error
 
 
