@@ -30,6 +30,7 @@ from golem import (
     UsageLimits,
     UserMessage,
     decode_event,
+    dump_message,
     encode_event,
     tool,
 )
@@ -104,8 +105,6 @@ PLANS = plans(SCRIPTS)
 
 
 def tools() -> list[Any]:
-    refused: list[str] = []
-
     @tool
     async def work(n: str) -> str:
         await anyio.lowlevel.checkpoint()
@@ -120,9 +119,8 @@ def tools() -> list[Any]:
         return n
 
     @tool(retries=1)
-    async def fussy(n: str) -> str:
-        refused.append(n)
-        if len(refused) % 2:
+    async def fussy(context: RunContext[Any], n: str) -> str:
+        if context.attempt == 1:
             raise ModelRetry("not like this")
         return n
 
@@ -218,7 +216,8 @@ def test_run_and_stream_are_the_same_run(backend: str, plan: Plan) -> None:
         return
     assert spelled(events) == spelled(told)
     assert left == streamed
-    assert journal == written
+    # Inside a group that runs concurrently results are written as they come (contract §4.9).
+    assert sorted(map(dump_message, journal)) == sorted(map(dump_message, written))
 
 
 @settings(max_examples=150)
