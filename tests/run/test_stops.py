@@ -415,3 +415,31 @@ async def test_a_stop_leaves_unsaid_what_was_to_be_said() -> None:
                 stream.enqueue("unsaid")
                 await stream.stop("after_tools")
     assert "unsaid" not in contents(stream)
+
+
+@pytest.mark.parametrize("ticks", range(12))
+async def test_the_ending_reaches_the_reader_whatever_becomes_of_who_stopped_it(ticks: int) -> None:
+    recorder = SlowRecorder()
+    stream = Agent(ScriptedModel([CALLS, "x"]), tools=[echo], on_event=recorder).stream("p")
+    scope = anyio.CancelScope()
+
+    async def stop() -> None:
+        with scope:
+            await stream.stop()
+
+    async def cancel() -> None:
+        for _ in range(ticks):
+            await anyio.lowlevel.checkpoint()
+        scope.cancel()
+
+    seen: list[Event] = []
+    async with anyio.create_task_group() as tasks, stream:
+        async for event in stream:
+            seen.append(event)
+            if event.kind == "tool_started" and event.call_id == "1":  # type: ignore[union-attr]
+                tasks.start_soon(stop)
+                tasks.start_soon(cancel)
+                for _ in range(6):
+                    await anyio.lowlevel.checkpoint()
+    assert recorder.events == seen
+    well_formed(seen)
