@@ -112,6 +112,14 @@ def fuzz(session: nox.Session) -> None:
 
 
 @nox.session
+def soak(session: nox.Session) -> None:
+    """20,000 runs with failures at random, on either backend; memory must not grow."""
+    install(session, "-e", ".[dev]")
+    for backend in ("asyncio", "trio"):
+        session.run(PYTHON, "benchmarks/soak.py", "--backend", backend, *session.posargs)
+
+
+@nox.session
 def bench(session: nox.Session) -> None:
     """What the codec and repair cost, as ratios to loops over plain dicts on this machine."""
     install(session, "-e", ".[dev]")

@@ -173,12 +173,19 @@ class RunStream(Generic[OutputT]):
             self._tell_waiters()
 
     async def _read_ahead(self) -> None:
-        """Take the last events of a run that was stopped between two pulls, for the reader."""
+        """Take the last events of a run that was stopped between two pulls, for the reader.
+
+        Shielded: they are the reader's, whatever becomes of the task that has stopped the run.
+        """
         self._stopping = done = anyio.Event()
         try:
-            while self._run.outcome is None:
-                self._ahead.append(await self._pull())
+            with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
+                while self._run.outcome is None:
+                    self._ahead.append(await self._pull())
         finally:
+            outcome = self._run.outcome
+            if outcome is not None and outcome not in self._ahead[-1:]:
+                self._ahead.append(outcome)
             self._stopping = None
             done.set()
 

@@ -233,7 +233,7 @@ STRIKES: dict[str, tuple[Timeouts, list[Any], str, str]] = {
     "between tokens": (
         Timeouts(between_tokens=0.01), [hangs("a longer answer", 1)], "model", "between_tokens",
     ),
-    "tool": (Timeouts(tool=0.01), [asks(("1", "hang"))], "tool", "timed out"),
+    "tool": (Timeouts(tool=0.01), [asks(("1", "hang"))], "tool", "time"),
 }  # fmt: skip
 
 

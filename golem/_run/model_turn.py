@@ -13,7 +13,7 @@ from golem._run.commands import CallModel, describe, error_type
 from golem._run.herald import Herald
 from golem._run.machine import Machine, RunFailure
 from golem._run.plan import Plan
-from golem._run.prepare import as_list
+from golem._run.prepare import processed_by
 from golem._run.retry import Attempts
 from golem._run.waiting import Waiting
 from golem.closing import closable
@@ -154,7 +154,8 @@ class ModelTurn:
         messages = self._command.messages
         if plan.request_processor is not None:
             try:
-                processed = await self._waiting.on(as_list(plan.request_processor(list(messages))))
+                processing = processed_by(plan.request_processor, messages)
+                processed = await self._waiting.on(processing)
                 messages, _ = normalize_history(processed)
             except Exception as error:
                 raise RunFailure("history", describe(error), error) from error

@@ -16,14 +16,14 @@ validation nor donate its conversation, and repair must see what the processor h
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterable, Awaitable, Iterable, Sequence
+from collections.abc import AsyncIterable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from golem._run.commands import describe
 from golem._run.ledger import Ledger
 from golem._run.machine import Machine, RunFailure
-from golem._run.plan import Plan
+from golem._run.plan import HistoryProcessor, Plan
 from golem._run.resume import Resumption, resume
 from golem._run.rules import Rules
 from golem.context import RunContext
@@ -53,8 +53,9 @@ async def prepare_history(plan: Plan) -> Prepared:
     send, an empty one without a prompt included.
     """
     try:
-        given = plan.history
-        processed = given if plan.processor is None else await as_list(plan.processor(list(given)))
+        processed = plan.history
+        if plan.processor is not None:
+            processed = await processed_by(plan.processor, processed)
         with named_faults(processed):
             _validate(processed)
         resumption = None
@@ -106,10 +107,9 @@ async def start_machine(plan: Plan, prepared: Prepared, context: RunContext[Any]
     )
 
 
-async def as_list(
-    processed: Iterable[Message] | AsyncIterable[Message] | Awaitable[Iterable[Message]],
-) -> list[Message]:
-    """What a processor gave, in whichever form, as a list."""
+async def processed_by(processor: HistoryProcessor, messages: Iterable[Message]) -> list[Message]:
+    """What a processor makes of the messages, in whichever form it gives it, as a list."""
+    processed = processor(list(messages))
     if isinstance(processed, AsyncIterable):
         return [message async for message in processed]
     if inspect.isawaitable(processed):

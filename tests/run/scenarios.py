@@ -27,6 +27,7 @@ from golem import (
     ToolMessage,
     TransportError,
     Usage,
+    UsageLimits,
     UserMessage,
     tool,
 )
@@ -215,6 +216,31 @@ def calls(*names: str, first: int = 0) -> list[tuple[str, str, str]]:
     return [(f"{n}", name, f'{{"n":"{n}"}}') for n, name in enumerate(names, first)]
 
 
+async def waits(text: str) -> int:
+    """Decode digits, taking a moment."""
+    await anyio.lowlevel.checkpoint()
+    if text == "broken":
+        raise LookupError(text)
+    if not text.isdigit():
+        raise ModelRetry("want a digit")
+    await anyio.lowlevel.checkpoint()
+    return int(text)
+
+
+async def processes(messages: list[Message]) -> list[Message]:
+    """Give all of them, taking a moment."""
+    await anyio.lowlevel.checkpoint()
+    return messages
+
+
+class Counter:
+    """Counts messages, taking a moment."""
+
+    async def count_tokens(self, messages: Sequence[Message], tools: Sequence[Any] = ()) -> int:
+        await anyio.lowlevel.checkpoint()
+        return len(messages)
+
+
 def delegating() -> list[Any]:
     return [asks(*calls("slow"), ("1", "helper", '{"prompt":"?"}'), *calls("slow", first=2)), "ok"]
 
@@ -297,6 +323,22 @@ SCENARIOS: dict[str, Scenario] = {
     "a sub-agent": Scenario(delegating()),
     "a sub-agent in a parallel group": Scenario(delegating(), {"parallel_tool_calls": True}),
     "steered": Scenario([asks(*calls("says")), "first", "second"]),
+    "output, by a decoder that waits": Scenario(
+        ["seven", "7"], {"decoder": waits, "output_retries": 1}
+    ),
+    "a decoder breaks": Scenario(["broken"], {"decoder": waits}),
+    "requests processed and counted": Scenario(
+        [asks(*calls("slow")), "done"],
+        {
+            "request_processor": processes,
+            "counter": Counter(),
+            "limits": UsageLimits(per_request_input_tokens=1000),
+        },
+    ),
+    "a request too big": Scenario(
+        [asks(*calls("slow")), "done"],
+        {"counter": Counter(), "limits": UsageLimits(per_request_input_tokens=3)},
+    ),
     "too many turns": Scenario([asks(*calls("slow")), asks(*calls("slow"))], {"max_turns": 2}),
 }
 

@@ -45,7 +45,7 @@ from golem.events import (
     ToolStarted,
 )
 from golem.model import Model, Response
-from golem.testing import ScriptedModel
+from golem.testing import ScriptedModel, Strict
 from tests import cases
 from tests.cases import Case
 from tests.run.support import Recorder, well_formed
@@ -379,3 +379,18 @@ def spell(event: Event) -> str:
         case RunCanceled(turn=turn, call_id=call_id):
             return f"canceled t{turn} a0 {call_id} err"
     return ""
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["run", "stream"])
+@pytest.mark.parametrize("case", cases.field_reports("resume"), ids=cases.name_of)
+async def test_a_history_of_a_bug_report_resumes(case: Case, streamed: bool) -> None:
+    """Every call has its result, the prompt stands last; wire shapes are the adapters' tests."""
+    model = ScriptedModel(["ok"])
+    history = cases.messages(case["messages"])
+    outcome = await play(Agent(Strict(model)), case["args"], history, Recorder(), streamed)
+    assert outcome.output == "ok"
+    (request,) = model.requests
+    assert case["args"]["prompt"] == request.messages[-1].content
+    texts = [message.content for message in request.messages]
+    assert all(text in texts for text in case["expect"].get("contentPresent", []))
+    assert [m for m in request.messages if m in history] == history

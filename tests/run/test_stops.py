@@ -1,0 +1,445 @@
+"""Stopping a stream and steering it: from its reader, from elsewhere, from inside, at its end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from golem import Agent, Event, Part, RunStream, ToolMessage, UserMessage, tool
+from golem._run.rules import StopWhen
+from golem.events import MessageAdded, RunFinished, RunStopped
+from golem.history.repair import NO_RESULT
+from golem.testing import FunctionModel, ScriptedModel, hangs
+from tests.run.support import Recorder, SlowRecorder, announced, asks, echo, resumes, well_formed
+
+CALLS = asks(("1", "echo"), ("2", "echo"), text="let me see")
+
+
+@tool
+async def hang() -> str:
+    """Wait for ever."""
+    await anyio.sleep_forever()
+    return ""
+
+
+async def read(stream: RunStream[Any], seen: list[Event] | None = None) -> None:
+    async with stream:
+        async for event in stream:
+            if seen is not None:
+                seen.append(event)
+
+
+def contents(stream: RunStream[Any]) -> list[str]:
+    assert stream.partial is not None
+    return [message.content for message in stream.partial.messages]
+
+
+# From the reader
+
+
+@pytest.mark.parametrize(
+    ("at", "when", "left"),
+    [
+        ("model_started", "now", None),
+        ("text_delta", "now", ["p"]),
+        ("tool_started", "now", ["p", "let me see", NO_RESULT, NO_RESULT]),
+        ("tool_finished", "now", ["p", "let me see", "echoed", NO_RESULT]),
+        ("text_delta", "after_model", ["p", "let me see", NO_RESULT, NO_RESULT]),
+        ("text_delta", "after_tools", ["p", "let me see", "echoed", "echoed"]),
+        ("tool_started", "after_model", ["p", "let me see", "echoed", "echoed"]),
+        ("tool_started", "after_tools", ["p", "let me see", "echoed", "echoed"]),
+    ],
+)
+async def test_a_reader_stops_its_stream(at: str, when: StopWhen, left: list[str] | None) -> None:
+    recorder = Recorder()
+    seen: list[Event] = []
+    said: list[Any] = []
+    stream = Agent(ScriptedModel([CALLS, "x"]), tools=[echo], on_event=recorder).stream("p")
+    async with stream:
+        async for event in stream:
+            seen.append(event)
+            if event.kind == at and not said:
+                said.append(await stream.stop(when))
+    assert isinstance(stream.outcome, RunStopped)
+    assert [stream.outcome if when == "now" else None] == said
+    assert recorder.events == seen
+    well_formed(seen)
+    if left is None:
+        assert stream.partial is None
+        return
+    assert left == contents(stream)
+    assert stream.partial is not None
+    assert stream.partial.new_messages == announced(seen)
+    await resumes(stream.partial)
+
+
+async def test_the_evidence_of_a_stopped_answer_is_its_text() -> None:
+    stream = Agent(ScriptedModel(["a longer answer"])).stream("p")
+    async with stream:
+        async for event in stream:
+            if event.kind == "text_delta":
+                await stream.stop()
+    assert stream.partial is not None
+    assert (stream.partial.text, contents(stream)) == ("a longer", ["p"])
+
+
+async def test_a_stop_before_the_first_pull_runs_nothing() -> None:
+    model, recorder = ScriptedModel(["x"]), Recorder()
+    stream = Agent(model, on_event=recorder).stream("p")
+    assert isinstance(await stream.stop(), RunStopped)
+    seen: list[Event] = []
+    await read(stream, seen)
+    assert ([], recorder.events) == (model.requests, seen)
+    well_formed(seen)
+
+
+async def test_a_later_stop_lets_an_answer_come_first() -> None:
+    for when in ("after_model", "after_tools"):
+        stream = Agent(ScriptedModel(["a longer answer"])).stream("p")
+        async with stream:
+            async for event in stream:
+                if event.kind == "text_delta":
+                    await stream.stop(when)  # type: ignore[arg-type]
+        assert isinstance(stream.outcome, RunFinished)
+
+
+async def test_a_stop_after_the_end_says_how_it_ended() -> None:
+    stream = Agent(ScriptedModel(["x"])).stream("p")
+    await read(stream)
+    for when in ("now", "after_model", "after_tools"):
+        assert stream.outcome is await stream.stop(when)  # type: ignore[arg-type]
+    assert isinstance(stream.outcome, RunFinished)
+
+
+async def test_a_stop_at_the_last_moment_is_one_or_the_other() -> None:
+    """Racing with the end, event by event: one terminal event, and the answer is kept."""
+    for at in range(6):
+        recorder = Recorder()
+        stream = Agent(ScriptedModel(["x"]), on_event=recorder).stream("p")
+        async with stream:
+            async for event in stream:
+                if event.seq == at:
+                    assert await stream.stop() is stream.outcome
+        well_formed(recorder.events)
+        if isinstance(stream.outcome, RunStopped) and stream.partial is not None:
+            await resumes(stream.partial)
+
+
+# From another task
+
+
+@pytest.mark.parametrize("script", [[hangs("a longer answer", 1)], [asks(("1", "hang"))]])
+async def test_another_task_stops_what_hangs_and_learns_what_happened(script: list[Any]) -> None:
+    recorder = SlowRecorder()
+    stream = Agent(ScriptedModel(script), tools=[hang], on_event=recorder).stream("p")
+    seen: list[Event] = []
+    said: list[Any] = []
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(read, stream, seen)
+        for _ in range(60):
+            await anyio.lowlevel.checkpoint()
+        said.append(await stream.stop())
+    assert [stream.outcome] == said
+    assert recorder.events == seen
+    well_formed(seen)
+    assert isinstance(stream.outcome, RunStopped)
+    assert stream.partial is not None
+    await resumes(stream.partial)
+
+
+async def test_a_later_stop_escalates_within_its_time() -> None:
+    stream = Agent(ScriptedModel([asks(("1", "echo"), ("2", "hang"))]), tools=[echo, hang]).stream(
+        "p"
+    )
+    said: list[Any] = []
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(read, stream)
+        for _ in range(60):
+            await anyio.lowlevel.checkpoint()
+        said.append(await stream.stop("after_tools", within=0.01))
+    assert [stream.outcome] == said
+    assert contents(stream) == ["p", "", "echoed", NO_RESULT]
+
+
+async def test_a_reader_escalates_too() -> None:
+    stream = Agent(ScriptedModel([asks(("1", "hang"))]), tools=[hang]).stream("p")
+    async with stream:
+        async for event in stream:
+            if event.kind == "tool_started":
+                assert await stream.stop("after_tools", within=0.01) is None
+    assert contents(stream) == ["p", "", NO_RESULT]
+
+
+async def test_an_observer_that_is_slow_with_the_end_delays_no_escalation_into_an_error() -> None:
+    async def slow(event: Event) -> None:
+        if isinstance(event, (RunFinished, RunStopped)):
+            await anyio.sleep(0.02)
+
+    stream = Agent(ScriptedModel(["x"]), on_event=slow).stream("p")
+    seen: list[Event] = []
+    async with stream:
+        async for event in stream:
+            seen.append(event)
+            if event.kind == "model_started":
+                await stream.stop("after_model", within=0.01)
+    well_formed(seen)
+    assert isinstance(stream.outcome, RunFinished)
+
+
+async def test_any_number_of_tasks_may_stop_one_stream() -> None:
+    """While the reader is somewhere else, too: one ending, told to everybody."""
+    recorder = SlowRecorder()
+    stream = Agent(ScriptedModel([CALLS, "x"]), tools=[echo], on_event=recorder).stream("p")
+    said: list[Any] = []
+
+    async def stop(when: StopWhen) -> None:
+        said.append(await stream.stop(when))
+
+    seen: list[Event] = []
+    async with anyio.create_task_group() as tasks, stream:
+        async for event in stream:
+            seen.append(event)
+            if event.kind == "tool_started":
+                for when in ("now", "after_tools", "now", "after_model"):
+                    tasks.start_soon(stop, when)
+                for _ in range(event.seq):
+                    await anyio.lowlevel.checkpoint()
+    assert [stream.outcome] * len(said) == said
+    assert recorder.events == seen
+    well_formed(seen)
+
+
+async def test_leaving_while_somebody_stops_waits_for_the_end() -> None:
+    recorder = SlowRecorder()
+    stream = Agent(ScriptedModel([CALLS, "x"]), tools=[echo], on_event=recorder).stream("p")
+    async with anyio.create_task_group() as tasks, stream:
+        async for event in stream:
+            if event.kind == "tool_started":
+                tasks.start_soon(stream.stop)
+                for _ in range(3):
+                    await anyio.lowlevel.checkpoint()
+                break
+    well_formed(recorder.events)
+    assert isinstance(stream.outcome, RunStopped)
+
+
+async def test_a_second_reader_may_stop_it_later_without_waiting_for_itself() -> None:
+    stream = Agent(ScriptedModel([CALLS, "x"]), tools=[echo]).stream("p")
+
+    async def pull() -> None:
+        await anext(stream)
+
+    async def rest() -> None:
+        async for event in stream:
+            if event.kind == "tool_started":
+                assert await stream.stop("after_tools") is None
+
+    async with stream:
+        for part in (pull, rest):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(part)
+    assert isinstance(stream.outcome, RunStopped)
+
+
+# From inside
+
+
+@pytest.mark.parametrize("parallel", [False, True])
+@pytest.mark.parametrize("when", ["now", "after_tools", "after_model"])
+async def test_a_tool_may_stop_its_own_run(when: StopWhen, parallel: bool) -> None:
+    said: list[Any] = []
+
+    @tool
+    async def enough() -> str:
+        said.append(await stream.stop(when))
+        await anyio.lowlevel.checkpoint()
+        return "said so"
+
+    agent = Agent(
+        ScriptedModel([asks(("1", "enough"), ("2", "echo")), "x"]),
+        tools=[enough, echo],
+        parallel_tool_calls=parallel,
+    )
+    stream = agent.stream("p")
+    await read(stream)
+    assert said == [None]
+    assert isinstance(stream.outcome, RunStopped)
+    if when != "now":
+        assert contents(stream) == ["p", "", "said so", "echoed"]
+    await resumes(stream.partial)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("when", ["now", "after_tools", "after_model"])
+async def test_an_observer_may_stop_the_run_it_watches(when: StopWhen) -> None:
+    async def watch(event: Event) -> None:
+        if event.kind == "tool_finished":
+            assert await stream.stop(when) is None
+
+    recorder = Recorder()
+    agent = Agent(ScriptedModel([CALLS, "x"]), tools=[echo], on_event=watch)
+    stream = agent.stream("p", on_event=recorder)
+    await read(stream)
+    assert isinstance(stream.outcome, RunStopped)
+    left = NO_RESULT if when == "now" else "echoed"
+    assert ["p", "let me see", "echoed", left] == contents(stream)
+    well_formed(recorder.events)
+
+
+async def test_a_sub_agents_tool_may_stop_the_run_at_the_top() -> None:
+    @tool
+    async def enough() -> str:
+        await stream.stop("after_tools")
+        return "said so"
+
+    helper = Agent(ScriptedModel([asks(("1", "enough")), "helped"]), tools=[enough])
+    top = Agent(
+        ScriptedModel([asks(("1", "helper", '{"prompt":"?"}')), "x"]),
+        tools=[helper.as_tool("helper", "Help.")],
+    )
+    stream = top.stream("p")
+    await read(stream)
+    assert contents(stream) == ["p", "", "helped"]
+
+
+# Steering
+
+
+async def test_what_is_said_meanwhile_joins_before_the_next_turn() -> None:
+    recorder = Recorder()
+    model = ScriptedModel([asks(("1", "echo"), ("2", "echo")), "x"])
+    stream = Agent(model, tools=[echo], on_event=recorder).stream("p")
+    async with stream:
+        async for event in stream:
+            if event.kind == "tool_started" and event.call_id == "1":  # type: ignore[union-attr]
+                stream.enqueue("and hurry", parts=[Part.image_url("https://e/x")])
+                stream.enqueue("please")
+    result = stream.result
+    assert result is not None
+    said = ["p", "", "echoed", "echoed", "and hurry", "please", "x"]
+    assert said == [m.content for m in result.messages]
+    assert said[:-1] == [m.content for m in model.requests[1].messages]
+    added = [e for e in recorder.events if isinstance(e, MessageAdded)]
+    assert result.messages == [e.message for e in added]
+    assert list(range(7)) == [e.index for e in added]
+    assert {result.run_id} == {m.run_id for m in result.new_messages}
+
+
+async def test_what_is_said_for_later_makes_the_run_go_on_when_it_would_be_over() -> None:
+    model = ScriptedModel([asks(("1", "echo")), "first", "second"])
+    stream = Agent(model, tools=[echo]).stream("p")
+    async with stream:
+        async for event in stream:
+            if event.kind == "tool_started":
+                stream.enqueue("one more thing", when="idle")
+    result = stream.result
+    assert result is not None
+    assert [m.content for m in result.messages] == [
+        "p",
+        "",
+        "echoed",
+        "first",
+        "one more thing",
+        "second",
+    ]
+    assert result.output == "second"
+
+
+async def test_what_is_said_before_the_run_begins_joins_behind_the_prompt() -> None:
+    model = ScriptedModel(["x"])
+    stream = Agent(model).stream("p")
+    stream.enqueue("and this")
+    await read(stream)
+    assert [m.content for m in model.requests[0].messages] == ["p", "and this"]
+
+
+async def test_structured_output_goes_on_too() -> None:
+    model = ScriptedModel(["1", "2"])
+    stream = Agent(model, decoder=int).stream("p")
+    stream.enqueue("again", when="idle")
+    await read(stream)
+    assert stream.result is not None
+    assert stream.result.output == 2
+
+
+@pytest.mark.parametrize("where", ["tool", "observer"])
+async def test_tools_and_observers_may_say_something(where: str) -> None:
+    @tool
+    async def says() -> str:
+        if where == "tool":
+            stream.enqueue("from inside")
+        return "ok"
+
+    def watch(event: Event) -> None:
+        if where == "observer" and event.kind == "tool_started":
+            stream.enqueue("from inside")
+
+    agent = Agent(ScriptedModel([asks(("1", "says")), "x"]), tools=[says], on_event=watch)
+    stream = agent.stream("p")
+    await read(stream)
+    assert stream.result is not None
+    assert [m.content for m in stream.result.messages] == ["p", "", "ok", "from inside", "x"]
+
+
+async def test_nothing_can_be_said_to_a_run_that_is_over_or_that_no_run_may_send() -> None:
+    stream = Agent(ScriptedModel(["x"])).stream("p")
+    with pytest.raises(ValueError, match="neither a URL nor"):
+        stream.enqueue("look", parts=[Part("image")])
+    await read(stream)
+    with pytest.raises(ValueError, match="over"):
+        stream.enqueue("too late")
+
+
+async def test_what_is_said_while_the_run_pauses_waits_for_nobody() -> None:
+    """The pause is an ending; pending calls come before anything else is said."""
+    from tests.test_deferral import ask
+
+    stream = Agent(ScriptedModel([asks(("1", "ask"))]), tools=[ask]).stream("p")
+    async with stream:
+        async for event in stream:
+            if event.kind == "tool_started":
+                stream.enqueue("hurry")
+    assert stream.result is not None
+    assert not any(isinstance(m, ToolMessage) for m in stream.result.messages)
+    assert [UserMessage] == [type(m) for m in stream.result.messages[:1]]
+
+
+async def test_a_stop_leaves_unsaid_what_was_to_be_said() -> None:
+    model = FunctionModel(lambda request: CALLS)
+    stream = Agent(model, tools=[echo]).stream("p")
+    async with stream:
+        async for event in stream:
+            if event.kind == "tool_started":
+                stream.enqueue("unsaid")
+                await stream.stop("after_tools")
+    assert "unsaid" not in contents(stream)
+
+
+@pytest.mark.parametrize("ticks", range(12))
+async def test_the_ending_reaches_the_reader_whatever_becomes_of_who_stopped_it(ticks: int) -> None:
+    recorder = SlowRecorder()
+    stream = Agent(ScriptedModel([CALLS, "x"]), tools=[echo], on_event=recorder).stream("p")
+    scope = anyio.CancelScope()
+
+    async def stop() -> None:
+        with scope:
+            await stream.stop()
+
+    async def cancel() -> None:
+        for _ in range(ticks):
+            await anyio.lowlevel.checkpoint()
+        scope.cancel()
+
+    seen: list[Event] = []
+    async with anyio.create_task_group() as tasks, stream:
+        async for event in stream:
+            seen.append(event)
+            if event.kind == "tool_started" and event.call_id == "1":  # type: ignore[union-attr]
+                tasks.start_soon(stop)
+                tasks.start_soon(cancel)
+                for _ in range(6):
+                    await anyio.lowlevel.checkpoint()
+    assert recorder.events == seen
+    well_formed(seen)
