@@ -144,10 +144,11 @@ def broken(history: list[Message], **options: Any) -> list[str]:
     ignored = {"starts_with_user", "reasoning_precedes_call"}
     asked = [item["call_id"] for item in body["input"] if item["type"] == "function_call"]
     assert all(re.fullmatch("[a-zA-Z0-9_.:-]{1,64}", name) for name in asked)
-    if any(getattr(m, "native", None) for m in history):
-        ignored.add("id_pattern")  # the server gets its own back
-    if any("web_search_call" in str(getattr(m, "native", "")) for m in history):
+    natives = [native for m in history if (native := getattr(m, "native", None))]
+    if any(b"web_search_call" in bytes(item) for native in natives for item in native.items):
         ignored.add("reasoning_has_follower")
+    if natives:
+        ignored.add("id_pattern")  # the server gets its own back
     return [name for name in check("openai-responses", body) if name not in ignored]
 
 

@@ -208,6 +208,7 @@ class OtherwiseError(Exception):
     """A recorded input holds what golem has no place for outside of a model's own turn."""
 
 
+PLAIN = {"message", "reasoning", "function_call", "function_call_output"}
 OWN = {"message", "reasoning", "function_call", "web_search_call", "mcp_call", "mcp_list_tools"}
 
 
@@ -265,7 +266,7 @@ def normal(items: Iterable[Item]) -> list[Any]:
         elif kind == "message" and role == "assistant":
             content = item["content"]
             texts = [content] if isinstance(content, str) else [p["text"] for p in content]
-            found.append((role, "".join(texts)))
+            found += [(role, "".join(texts))] if any(texts) else []
         elif kind == "message":
             found.append(("user" if role == "user" else "system", content_of(item["content"])))
         elif kind == "function_call":
@@ -305,7 +306,10 @@ def test_recorded_requests_are_written_as_others_wrote_them(place: Path) -> None
             continue  # repeated ids, and those that other servers refuse, are mapped
         body = json.loads(encode_responses(history))
         assert normal(recorded) == normal(body["input"])
-        assert not set(check("openai-responses", body)) - {"starts_with_user", "pairing"}
+        # The checker knows no hosted tools, which reasoning leads to as well.
+        known = [item for item in body["input"] if item["type"] in PLAIN]
+        if known == body["input"]:
+            assert not set(check("openai-responses", body)) - {"starts_with_user"}
         count += 1
     assert count >= 80
 
