@@ -113,12 +113,12 @@ class CallIds:
         self._open: dict[str, list[str]] = {}  # stored id -> wire ids that wait for a result
         self._turn: list[str] = []
 
-    def open_turn(self, ids: Iterable[str]) -> list[str]:
-        """The wire ids of a turn's calls, in order."""
+    def open_turn(self, ids: Iterable[str], rule: IdRule | None = None) -> list[str]:
+        """The wire ids of a turn's calls, in order; `rule` goes for this turn only."""
         self._open = {}
         self._turn = []
         for stored in ids:
-            wire_id = self._unique(stored)
+            wire_id = self._unique(stored, rule or self._rule)
             self._open.setdefault(stored, []).append(wire_id)
             self._turn.append(wire_id)
         return self._turn
@@ -137,12 +137,12 @@ class CallIds:
         self._open = {}
         return [wire_id for wire_id in self._turn if wire_id in waiting]
 
-    def _unique(self, id: str) -> str:
+    def _unique(self, id: str, rule: IdRule) -> str:
         wire_id = id
-        while wire_id in self._used or not self._rule.accepts(wire_id):
+        while wire_id in self._used or not rule.accepts(wire_id):
             attempt = self._attempts.get(id, 0)
             self._attempts[id] = attempt + 1
-            wire_id = self._rule.made_from(id, attempt)
+            wire_id = rule.made_from(id, attempt)
         self._used.add(wire_id)
         return wire_id
 

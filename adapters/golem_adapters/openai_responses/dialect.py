@@ -16,6 +16,9 @@ from golem_adapters._toolkit.calls import IdRule
 CALL_IDS: Final = IdRule(r"[a-zA-Z0-9_-]{1,64}", length=29, prefix="call_")
 """A longer `call_id` is refused; punctuation breaks at stricter servers behind the same API."""
 
+OWN_CALL_IDS: Final = IdRule(r"[a-zA-Z0-9_.:-]{1,64}", length=29, prefix="call_")
+"""What a server gets back of its own: on AWS they look like ``resp_…:call_0``."""
+
 
 @dataclass(frozen=True, slots=True)
 class ResponsesDialect:

@@ -28,7 +28,7 @@ from golem.model import OutputSchema, Request, Settings, ToolChoice
 from golem_adapters._toolkit.body import Wire, encoded
 from golem_adapters._toolkit.calls import INTERRUPTED, CallIds, wire_args, wire_tool_name
 from golem_adapters._toolkit.lenient import text
-from golem_adapters.openai_responses.dialect import ResponsesDialect
+from golem_adapters.openai_responses.dialect import OWN_CALL_IDS, ResponsesDialect
 from golem_adapters.openai_responses.items import (
     CALLS,
     CUSTOM_CALL,
@@ -192,8 +192,10 @@ class _Input:
     # --- assistant turns
 
     def _assistant(self, index: int, message: AssistantMessage) -> None:
-        wire_ids = self._ids.open_turn(call.id for call in message.tool_calls)
         items = own_items(message, self._dialect.name)
+        wire_ids = self._ids.open_turn(
+            (call.id for call in message.tool_calls), OWN_CALL_IDS if items else None
+        )
         if items and self._goes_as_it_came(items, message, wire_ids):
             self._turn = self._verbatim(items)
         elif items:

@@ -1,0 +1,333 @@
+"""Recorded traffic of the Responses API, through the decoders, the error mapper and back.
+
+A selection of the recordings is committed; the whole set is used where it lies beside the
+repository.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+from collections.abc import Iterable, Iterator
+from functools import cache
+from itertools import groupby, pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from golem.errors import APIError, ProviderError
+from golem.messages import (
+    AssistantMessage,
+    Message,
+    Part,
+    SystemMessage,
+    ToolMessage,
+    UserMessage,
+)
+from golem.model import Request, Response
+from golem_adapters.openai.failures import http_error
+from golem_adapters.openai_responses.dialect import dialect_named
+from golem_adapters.openai_responses.response import decode_response
+from tests.adapters.driving import bytewise, cut, drive_responses
+from tests.adapters.encoding import check, encode_responses
+
+Row = dict[str, Any]
+Item = dict[str, Any]
+
+HERE = Path(__file__).parents[1] / "data" / "traffic" / "openai_responses.jsonl.gz"
+WHOLE = Path(__file__).parents[3] / "shared" / "traffic" / "exchanges.jsonl.gz"
+
+SOURCES = [
+    pytest.param(HERE, id="selection"),
+    pytest.param(
+        WHOLE,
+        id="whole",
+        marks=pytest.mark.skipif(
+            not WHOLE.exists(), reason="the whole recordings are not beside the repository"
+        ),
+    ),
+]
+
+
+@cache
+def rows(place: Path) -> list[Row]:
+    if not place.exists():
+        return []
+    with gzip.open(place, "rt") as lines:
+        found: list[Row] = [json.loads(line) for line in lines]
+    return [row for row in found if row["api"] == "openai.responses"]
+
+
+def body_of(row: Row) -> bytes:
+    answer = row["response"]
+    return (answer if isinstance(answer, str) else json.dumps(answer)).encode()
+
+
+def decode(body: bytes) -> Response:
+    return decode_response(
+        body, request=Request(()), dialect=dialect_named("openai"), headers={}, secret=""
+    )
+
+
+def said_in(output: Iterable[Item]) -> tuple[str, list[tuple[str, str, str]]]:
+    """Text and calls as a plain reading of the items gives them."""
+    text, calls = "", []
+    for item in output:
+        for part in item.get("content") or () if item["type"] == "message" else ():
+            text += part.get("text") or part.get("refusal") or ""
+        if item["type"] == "function_call":
+            calls.append((item["call_id"], item["name"], item["arguments"] or "{}"))
+    return text, calls
+
+
+def said_by(message: AssistantMessage) -> tuple[str, list[tuple[str, str, str]]]:
+    return message.content, [(call.id, call.name, call.args) for call in message.tool_calls]
+
+
+@pytest.mark.parametrize("place", SOURCES)
+def test_every_plain_answer_decodes(place: Path) -> None:
+    count = 0
+    for row in rows(place):
+        if row["status"] != 200 or row["stream"]:
+            continue
+        answer, response = json.loads(body_of(row)), decode(body_of(row))
+        assert said_in(answer["output"]) == said_by(response.message)
+        counted = answer["usage"] or {}
+        assert counted.get("input_tokens", 0) == response.usage.input_tokens
+        assert counted.get("output_tokens", 0) == response.usage.output_tokens
+        assert (response.finish_reason == "other") == (answer["status"] == "queued")
+        if response.message.native is not None:
+            kept = [json.loads(bytes(item)) for item in response.message.native.items]
+            assert answer["output"] == kept
+        count += 1
+    assert count >= 80
+
+
+@pytest.mark.parametrize("place", SOURCES)
+def test_every_stream_decodes_the_same_however_it_is_cut_and_as_a_plain_answer(
+    place: Path,
+) -> None:
+    dice = random.Random(7)
+    count = 0
+    for row in rows(place):
+        if row["status"] != 200 or not row["stream"]:
+            continue
+        data = body_of(row)
+        places = [dice.randrange(len(data)) for _ in range(dice.randrange(1, 40))]
+        outcomes = [
+            drive_responses([data]),
+            drive_responses(cut(data, places)),
+            *([drive_responses(bytewise(data))] if len(data) < 20_000 else []),
+        ]
+        assert all(outcome.told == outcome.said for outcome in outcomes)
+        assert all(outcome.shape == outcomes[0].shape for outcome in outcomes)
+        plain, streamed = decode(last_response(data)), outcomes[0].response
+        assert streamed is not None
+        assert (plain.message, plain.usage, plain.finish_reason, plain.details) == (
+            streamed.message,
+            streamed.usage,
+            streamed.finish_reason,
+            streamed.details,
+        )
+        count += 1
+    assert count >= 40
+
+
+def events_of(data: bytes) -> Iterator[Row]:
+    for line in data.decode().splitlines():
+        if line.startswith("data: {"):
+            yield json.loads(line[6:])
+
+
+def last_response(data: bytes) -> bytes:
+    """The response that the last event holds, as a plain answer."""
+    line = [line for line in data.splitlines() if line.startswith(b"data: {")][-1]
+    answer = json.loads(line[6:])["response"]
+    return json.dumps(answer, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+@pytest.mark.parametrize("place", SOURCES)
+def test_without_the_last_response_the_pieces_say_the_same(place: Path) -> None:
+    for row in rows(place):
+        if row["status"] != 200 or not row["stream"]:
+            continue
+        events = list(events_of(body_of(row)))
+        whole = drive_responses([body_of(row)]).message
+        output, events[-1]["response"]["output"] = events[-1]["response"]["output"], []
+        data = "".join(f"data: {json.dumps(event)}\n\n" for event in events).encode()
+        pieced = drive_responses([data])
+        assert pieced.told == pieced.said
+        assert said_by(whole) == said_by(pieced.message)
+        # Each event seals the same reasoning anew: the text and the ids are what can be equal.
+        thoughts = [(block.text, block.id) for block in whole.thinking]
+        assert thoughts == [(block.text, block.id) for block in pieced.message.thinking]
+        if pieced.message.native is not None:
+            kept = [json.loads(bytes(item)) for item in pieced.message.native.items]
+            assert [item["type"] for item in output] == [item["type"] for item in kept]
+
+
+@pytest.mark.parametrize("place", SOURCES)
+def test_every_stream_that_is_cut_keeps_what_had_come(place: Path) -> None:
+    dice = random.Random(11)
+    for row in rows(place):
+        if row["status"] != 200 or not row["stream"]:
+            continue
+        data = body_of(row)
+        end = dice.randrange(data.rfind(b"event: response."))
+        outcome = drive_responses([data[:end]])
+        assert isinstance(outcome.error, ProviderError)
+        assert outcome.error.retryable
+        assert outcome.told == outcome.said
+        assert drive_responses([data]).message.content.startswith(outcome.message.content)
+
+
+@pytest.mark.parametrize("place", SOURCES)
+def test_every_error_body_says_what_is_wrong(place: Path) -> None:
+    count = 0
+    for row in rows(place):
+        if row["status"] < 400:
+            continue
+        data = body_of(row)
+        error = http_error(row["status"], row["headers"], data, now=0.0, secret="")
+        said = json.loads(data)["error"]
+        assert isinstance(error, APIError)
+        assert (row["status"], said["message"]) == (error.status, error.message)
+        assert str(said["code"] or said["type"]) == error.code
+        assert not error.retryable
+        assert row["headers"].get("x-request-id") == error.request_id
+        count += 1
+    assert count >= 5
+
+
+# --- recorded requests: what others sent, as golem messages and back
+
+
+class OtherwiseError(Exception):
+    """A recorded input holds what golem has no place for outside of a model's own turn."""
+
+
+PLAIN = {"message", "reasoning", "function_call", "function_call_output"}
+OWN = {"message", "reasoning", "function_call", "web_search_call", "mcp_call", "mcp_list_tools"}
+
+
+def side(item: Item) -> str:
+    kind, role = item.get("type", "message"), item.get("role")
+    if kind == "function_call_output" or (kind == "message" and role != "assistant"):
+        return "given"
+    if kind in OWN or (kind == "message" and role == "assistant"):
+        return "made"
+    raise OtherwiseError(kind)
+
+
+def stored(recorded: list[Item]) -> list[Message]:
+    """A recorded input as golem would have it in a history."""
+    history: list[Message] = []
+    for whose, items in groupby(recorded, side):
+        if whose == "made":
+            output = [{"type": "message", **item} for item in items]
+            history.append(decode(json.dumps({"output": output}).encode()).message)
+        else:
+            history.extend(map(given, items))
+    return history
+
+
+def given(item: Item) -> Message:
+    if item.get("type") == "function_call_output":
+        text, parts = content_of(item["output"])
+        return ToolMessage(text, parts=parts, tool_call_id=item["call_id"])
+    text, parts = content_of(item["content"])
+    return UserMessage(text, parts=parts) if item["role"] == "user" else SystemMessage(text)
+
+
+def content_of(content: Any) -> tuple[str, tuple[Part, ...]]:
+    """Text and images; golem has the text first."""
+    if isinstance(content, str):
+        return content, ()
+    text, parts = "", []
+    for part in content:
+        if part["type"] == "input_text" and not parts:
+            text += part["text"]
+        elif part["type"] == "input_image" and set(part) <= {"type", "image_url", "detail"}:
+            parts.append(Part.image_url(part["image_url"]))
+        else:
+            raise OtherwiseError(part["type"])
+    return text, tuple(parts)
+
+
+def normal(items: Iterable[Item]) -> list[Any]:
+    """The listed normal forms of docs/providers/openai.md, taken away on both sides."""
+    found: list[Any] = []
+    for item in items:
+        kind, role = item.get("type", "message"), item.get("role")
+        if kind == "reasoning":
+            found.append((kind, item.get("encrypted_content")))
+        elif kind == "message" and role == "assistant":
+            content = item["content"]
+            texts = [content] if isinstance(content, str) else [p["text"] for p in content]
+            found += [(role, "".join(texts))] if any(texts) else []
+        elif kind == "message":
+            found.append(("user" if role == "user" else "system", content_of(item["content"])))
+        elif kind == "function_call":
+            found.append((kind, item["call_id"], item["name"], item["arguments"] or "{}"))
+        elif kind == "function_call_output":
+            found.append((kind, item["call_id"], content_of(item["output"])))
+        else:
+            found.append((kind, item["id"]))
+    return found
+
+
+def readable(recorded: list[Item]) -> bool:
+    """Whether all reasoning can be read without state; else golem leaves it and its ids out."""
+    return all(
+        item.get("encrypted_content") for item in recorded if item.get("type") == "reasoning"
+    )
+
+
+def inputs(place: Path) -> Iterator[tuple[Row, list[Item]]]:
+    for row in rows(place):
+        recorded = (row["request"] or {}).get("input")
+        if isinstance(recorded, list) and row["status"] == 200 and readable(recorded):
+            yield row, recorded
+
+
+@pytest.mark.parametrize("place", SOURCES)
+def test_recorded_requests_are_written_as_others_wrote_them(place: Path) -> None:
+    count = 0
+    for row, recorded in inputs(place):
+        stateful = row["request"].get("previous_response_id") or row["request"].get("conversation")
+        try:
+            history = stored(recorded)
+        except OtherwiseError:
+            continue
+        ids = [item["call_id"] for item in recorded if item.get("type") == "function_call"]
+        if stateful or len(set(ids)) < len(ids) or any(":" in name for name in ids):
+            continue  # repeated ids, and those that other servers refuse, are mapped
+        body = json.loads(encode_responses(history))
+        assert normal(recorded) == normal(body["input"])
+        # The checker knows no hosted tools, which reasoning leads to as well.
+        known = [item for item in body["input"] if item["type"] in PLAIN]
+        if known == body["input"]:
+            assert not set(check("openai-responses", body)) - {"starts_with_user"}
+        count += 1
+    assert count >= 80
+
+
+@pytest.mark.parametrize("place", SOURCES)
+def test_requests_that_grow_stay_append_only(place: Path) -> None:
+    count = 0
+    by_file: dict[str, list[list[Item]]] = {}
+    for row, recorded in inputs(place):
+        by_file.setdefault(row["file"], []).append(recorded)
+    for recordings in by_file.values():
+        for shorter, longer in pairwise(recordings):
+            if len(shorter) >= len(longer) or longer[: len(shorter)] != shorter:
+                continue
+            try:
+                short, long = (encode_responses(stored(found)) for found in (shorter, longer))
+            except OtherwiseError:
+                continue
+            assert long.startswith(short.removesuffix(b"]}"))
+            count += 1
+    assert count >= 10
