@@ -44,6 +44,24 @@ class Batch:
             joinable = together(call)
         return groups
 
+    def doomed(self, checked: Sequence[object]) -> int | None:
+        """The place of the first call that is known to end the run before anything has run.
+
+        `checked` is what the check of each call came to. A call that may not be corrected any more
+        is judged at once, without those before it: their effects would be for nothing.
+        """
+        counted = self._rejections.copy()
+        for place, (call, outcome) in enumerate(zip(self.calls, checked, strict=True)):
+            key = call.name, False
+            if isinstance(outcome, Crashed) or (
+                isinstance(outcome, Rejected) and counted[key] >= outcome.budget
+            ):
+                self._rejections.update(counted - self._rejections)
+                self._judged = place
+                return place
+            counted[key] += isinstance(outcome, Rejected)
+        return None
+
     @property
     def decided(self) -> bool:
         """Whether nothing further of this batch may start."""

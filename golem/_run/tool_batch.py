@@ -52,7 +52,9 @@ class ToolBatch:
         """
         batch, turn = self._batch, self._command.turn
         ready = [self._prepare(call) for call in batch.calls]
-        for group in batch.groups(self._together):
+        doomed = batch.doomed(ready)
+        groups = batch.groups(self._together) if doomed is None else [[doomed]]
+        for group in groups:
             for place in group:
                 call = batch.calls[place]
                 yield self._herald.event(ev.ToolStarted, turn, call.id, call.name, call.args)

@@ -12,12 +12,14 @@ import pytest
 
 from golem import (
     Agent,
+    AssistantMessage,
     DeferredResults,
     ModelRetry,
     RunContext,
     RunError,
     Timeouts,
     Tool,
+    ToolCall,
     ToolCanceled,
     ToolDeferred,
     ToolMessage,
@@ -420,3 +422,44 @@ async def test_a_history_is_never_changed_by_its_run() -> None:
     before = list(history)
     await Agent(ScriptedModel([asks(("2", "echo")), "x"]), tools=[echo]).run("p", history=history)
     assert before == history
+
+
+@pytest.mark.parametrize("bad", ["nobody", "echo"], ids=["an unknown tool", "invalid arguments"])
+async def test_nothing_runs_in_a_batch_that_is_known_to_fail(bad: str) -> None:
+    """The whole batch is checked first: no effect happens for a run that cannot go on."""
+    ran: list[str] = []
+
+    async def echo(text: str) -> str:
+        """Say it again."""
+        ran.append(text)
+        return text
+
+    good = ("echo", '{"text":"x"}')
+    calls = [good, (bad, "{}"), (bad, "{}")]
+    asking = AssistantMessage(
+        tool_calls=tuple(ToolCall.of(str(n), *call) for n, call in enumerate(calls))
+    )
+    kinds: list[str] = []
+    with pytest.raises(RunError, match=r"\(call '2'\)") as caught:
+        await Agent(ScriptedModel([asking]), tools=[echo]).run(
+            "p", on_event=lambda event: kinds.append(event.kind)
+        )
+    assert ran == []
+    assert [kind for kind in kinds if kind.startswith("tool_")] == ["tool_started", "tool_finished"]
+    assert caught.value.partial is not None
+    assert caught.value.partial.batch_results == []
+
+
+async def test_a_correction_that_is_left_lets_the_rest_of_the_batch_run() -> None:
+    ran: list[str] = []
+
+    async def echo(text: str) -> str:
+        """Say it again."""
+        ran.append(text)
+        return text
+
+    asking = AssistantMessage(
+        tool_calls=(ToolCall.of("1", "nobody", "{}"), ToolCall.of("2", "echo", '{"text":"x"}'))
+    )
+    result = await Agent(ScriptedModel([asking, "ok"]), tools=[echo]).run("p")
+    assert (ran, result.output) == (["x"], "ok")
