@@ -127,6 +127,14 @@ def test_calls_without_ids_or_with_the_same_get_ids_of_their_own() -> None:
     assert ids[2] == "call_1"
 
 
+def test_a_number_past_every_range_spoils_nothing() -> None:
+    body = json.dumps(response([text("Hello", score=7)])).replace("7", "1e999", 1)
+    found = decoded(body.encode())
+    assert found.message.content == "Hello"
+    assert found.message.native is not None
+    assert b"1e999" in bytes(found.message.native.items[0])
+
+
 # --- failures
 
 
