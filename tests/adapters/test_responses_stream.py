@@ -301,6 +301,17 @@ def test_ids_that_change_from_event_to_event_do_no_harm() -> None:
     assert outcome.told == outcome.said
 
 
+def test_calls_that_are_open_together_under_one_index_stay_apart() -> None:
+    first, second = item_events(0, call("a", '{"n":1}')), item_events(0, call("b", '{"n":2}'))
+    mixed = [first[0], second[0], *second[1:4], *first[1:], *second[4:]]
+    outcome = streamed(*mixed, ending([]))
+    assert [(c.id, c.args) for c in outcome.message.tool_calls] == [
+        ("a", '{"n":1}'),
+        ("b", '{"n":2}'),
+    ]
+    assert outcome.told == outcome.said
+
+
 def test_a_call_is_cut_off_where_the_answer_was() -> None:
     events = item_events(0, call(args='{"a":1}'))[:2]
     outcome = streamed(
