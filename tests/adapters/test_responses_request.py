@@ -352,6 +352,20 @@ def test_a_turn_that_stands_there_twice_goes_back_once_as_it_came() -> None:
     assert again[1]["call_id"] == again[2]["call_id"] != "call_1"
 
 
+def test_ids_of_items_go_out_once() -> None:
+    turn = answer(REASONING, TEXT)
+    first, second = sent(turn, *HI, turn)[:2], sent(turn, *HI, turn)[3:]
+    assert first == [REASONING, TEXT]
+    assert second == [{"type": "message", "role": "assistant", "content": TEXT["content"]}]
+
+
+def test_a_server_gets_call_ids_of_its_own_back_that_others_refuse() -> None:
+    message = answer(REASONING, {**CALL, "call_id": "resp_1:call_0"})
+    history = [*HI, message, result("resp_1:call_0")]
+    assert [item["call_id"] for item in items(history)[2:]] == ["resp_1:call_0"] * 2
+    assert "resp_1:call_0" not in json.dumps(items(history, dialect="azure"))
+
+
 def test_reasoning_that_the_server_cannot_read_is_left_out_with_the_ids() -> None:
     open_ = {name: value for name, value in REASONING.items() if name != "encrypted_content"}
     message = answer(open_, {**TEXT, "phase": "final_answer"})

@@ -127,6 +127,14 @@ def test_calls_without_ids_or_with_the_same_get_ids_of_their_own() -> None:
     assert ids[2] == "call_1"
 
 
+def test_a_number_past_every_range_spoils_nothing() -> None:
+    body = json.dumps(response([text("Hello", score=7)])).replace("7", "1e999", 1)
+    found = decoded(body.encode())
+    assert found.message.content == "Hello"
+    assert found.message.native is not None
+    assert b"1e999" in bytes(found.message.native.items[0])
+
+
 # --- failures
 
 
@@ -290,6 +298,17 @@ def test_ids_that_change_from_event_to_event_do_no_harm() -> None:
     outcome = streamed(*events)
     assert outcome.message.content == "Hello"
     assert [(c.id, c.args) for c in outcome.message.tool_calls] == [("call_1", '{"a":1}')]
+    assert outcome.told == outcome.said
+
+
+def test_calls_that_are_open_together_under_one_index_stay_apart() -> None:
+    first, second = item_events(0, call("a", '{"n":1}')), item_events(0, call("b", '{"n":2}'))
+    mixed = [first[0], second[0], *second[1:4], *first[1:], *second[4:]]
+    outcome = streamed(*mixed, ending([]))
+    assert [(c.id, c.args) for c in outcome.message.tool_calls] == [
+        ("a", '{"n":1}'),
+        ("b", '{"n":2}'),
+    ]
     assert outcome.told == outcome.said
 
 

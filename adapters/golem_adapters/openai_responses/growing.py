@@ -45,21 +45,21 @@ class GrowingItem:
     """An item as far as it has come. What it has told stays told.
 
     `told` is its text, reasoning or argument text so far, in the order in which it came, and
-    `given` how much of that was given out, as part of `call` if it is one; `raw` is the item
+    `new` gives out each piece of that once, as part of `call` if it is one; `raw` is the item
     itself, once it came whole and says what its pieces said.
     """
 
     __slots__ = (
         "_half",
+        "_pending",
+        "_pieces",
         "_segments",
         "call",
         "done",
-        "given",
         "item",
         "kind",
         "opened",
         "raw",
-        "told",
     )
 
     def __init__(self, item: Item) -> None:
@@ -68,8 +68,8 @@ class GrowingItem:
         self.raw: Raw | None = None
         self.opened = False
         self.done = False
-        self.told = ""
-        self.given = 0
+        self._pieces: list[str] = []
+        self._pending: list[str] = []
         self.call: ToldCall | None = None
         self._segments: list[tuple[str, int, list[str]]] = []
         self._half = ""
@@ -77,16 +77,25 @@ class GrowingItem:
     def add(self, part: str, place: int, piece: str) -> None:
         """Take in a piece of the part of the kind `part` that stands at `place`."""
         piece = self._mended(piece)
-        if self.kind in CALLS and not self.told:
+        if self.kind in CALLS and not self._pieces:
             piece = piece.lstrip()
         if not piece:
             return
         if not self._segments or self._segments[-1][:2] != (part, place):
             if self._segments and self.kind == REASONING:
-                self.told += PARAGRAPH
+                self._tell(PARAGRAPH)
             self._segments.append((part, place, []))
         self._segments[-1][2].append(piece)
-        self.told += piece
+        self._tell(piece)
+
+    def _tell(self, piece: str) -> None:
+        self._pieces.append(piece)
+        self._pending.append(piece)
+
+    @property
+    def told(self) -> str:
+        """All that the item has said so far."""
+        return "".join(self._pieces)
 
     def complete(self, part: str, place: int, whole: str) -> None:
         """Take in a whole part, of which pieces may have come; one that differs is left out."""
@@ -97,17 +106,23 @@ class GrowingItem:
             self.add(part, place, whole[len(came) :])
 
     def new(self) -> str:
-        """What of `told` was not given out, and is now."""
-        given, self.given = self.given, max(self.given, len(self.told))
-        return self.told[given:]
+        """What was told and not given out, and is now."""
+        if not self._pending:
+            return ""
+        new = "".join(self._pending)
+        self._pending.clear()
+        return new
 
     def finish(self, raw: Raw, item: Item) -> None:
         """Take in the whole item; one that contradicts its pieces only ends them."""
         self.done = True
         said = _said(item)
-        fits = said.startswith(self.told) or (self.kind in CALLS and said == self.told.rstrip())
+        told = self.told
+        fits = said.startswith(told) or (self.kind in CALLS and said == told.rstrip())
         if kind(item) == self.kind and fits:
-            self.item, self.raw, self.told = item, raw, said
+            self.item, self.raw = item, raw
+            if rest := said[len(told) :]:
+                self._tell(rest)
         else:
             self.item["status"] = "completed"
 
@@ -117,7 +132,7 @@ class GrowingItem:
             return self.raw
         if self._half:
             self._half = ""
-            self.told += "\ufffd"
+            self._tell("\ufffd")
             if not self._segments:
                 self._segments.append((_PARTS.get(self.kind, ""), 0, []))
             self._segments[-1][2].append("\ufffd")

@@ -229,8 +229,6 @@ class _Input:
         return sealed or self._stored or self._dialect.plain_reasoning
 
     def _verbatim(self, items: list[tuple[Raw, Item]]) -> list[_Entry]:
-        while items and kind(items[-1][1]) == REASONING:
-            items = items[:-1]  # what it led to never came
         self._item_ids.update(text(item.get("id")) for _, item in items)
         return [
             _Entry(
@@ -275,9 +273,12 @@ class _Input:
             self._say("user", media)
 
     def _write_turn(self) -> None:
-        """The turn's items, and the results of its calls before it goes on without them."""
+        """The turn's items, and the results of its calls before it goes on without them.
+
+        Reasoning stays directly before what it led to; where that never came, it is left out.
+        """
         waiting: set[str] = set()
-        thoughts: list[Wire | Raw] = []  # stay directly before what they led to
+        thoughts: list[Wire | Raw] = []
         for entry in self._turn:
             if entry.kind == REASONING:
                 thoughts.append(entry.item)

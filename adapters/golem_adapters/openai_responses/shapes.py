@@ -127,9 +127,14 @@ def read_event(data: bytes) -> Event | None:
 
 def read_item(raw: Raw) -> dict[str, Any]:
     """The members of an output item; none where it is no object, or nested past every use."""
+    data = bytes(raw)
     try:
-        return members(msgspec.json.decode(raw))
+        return members(msgspec.json.decode(data))
     except (msgspec.DecodeError, RecursionError):
+        pass
+    try:
+        return members(read_json(data))  # a number past every range
+    except ValueError:
         return {}
 
 
