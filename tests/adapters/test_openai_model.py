@@ -37,7 +37,15 @@ def test_a_key_is_taken_from_the_argument_then_from_the_environment(
     monkeypatch.setenv("OPENAI_API_KEY", f" {KEY}\n")
     assert key_of(OpenAI("m")) == f"Bearer {KEY}"
     assert key_of(OpenAI("m", api_key="mine")) == "Bearer mine"
-    assert key_of(OpenAI("m", api_key="")) == ""
+    assert key_of(OpenAI("m", api_key="", base_url="http://localhost:1/v1")) == ""
+
+
+def test_an_empty_key_is_a_missing_one_and_a_model_has_a_name() -> None:
+    for blank in ("", " \n"):
+        with pytest.raises(ValueError, match="no API key for openai"):
+            OpenAI("m", api_key=blank)
+        with pytest.raises(ValueError, match="needs a name"):
+            OpenAI(blank, api_key=KEY)
 
 
 def test_each_dialect_has_its_own_variable_and_address(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,8 @@ import golem_adapters
 from golem.testing import ScriptedModel
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md")), *sorted(DOCS.glob("providers/*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\(([^)#]+)(?:#[^)]*)?\)")
 ANCHOR = re.compile(r"\]\(([^)#:]*)#([^)]+)\)")

@@ -59,9 +59,17 @@ def found_key(given: str | None, variables: Iterable[str], server: str, *, neede
     if given is None:
         found = (os.environ.get(name, "") for name in names)
         given = next((key for key in found if key.strip()), "")
-        if not given and needed and names:
-            raise ValueError(f"no API key for {server}: give api_key=… or set {' or '.join(names)}")
-    return checked(given, "api_key")
+    key = checked(given, "api_key")
+    if not key and needed and names:
+        raise ValueError(f"no API key for {server}: give api_key=… or set {' or '.join(names)}")
+    return key
+
+
+def model_name(given: str) -> str:
+    """The name of the model, or deployment; ValueError for an empty one."""
+    if not given.strip():
+        raise ValueError("the model needs a name")
+    return given
 
 
 def checked(secret: str, name: str) -> str:

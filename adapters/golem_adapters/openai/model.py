@@ -10,7 +10,14 @@ from golem.errors import APIError
 from golem.model import Request, Response, Settings
 from golem.wire.http import HTTPCall, HTTPModel
 from golem_adapters._toolkit.body import merged
-from golem_adapters._toolkit.endpoint import Credentials, address, beneath, found_key, shown
+from golem_adapters._toolkit.endpoint import (
+    Credentials,
+    address,
+    beneath,
+    found_key,
+    model_name,
+    shown,
+)
 from golem_adapters.openai.dialect import ChatDialect, dialect_named
 from golem_adapters.openai.failures import http_error
 from golem_adapters.openai.request import encode_request
@@ -153,7 +160,7 @@ class ChatWire:
         headers: Mapping[str, str],
         settings: Settings,
     ) -> None:
-        self.model = model
+        self.model = model_name(model)
         self.dialect = dialect
         self.base_url = base_url
         self.settings = settings

@@ -16,6 +16,7 @@ from golem_adapters._toolkit.endpoint import (
     address,
     beneath,
     found_key,
+    model_name,
     shown,
 )
 from golem_adapters.openai.failures import http_error
@@ -168,7 +169,7 @@ class _ResponsesWire:
         settings: Settings,
         summary: str | None,
     ) -> None:
-        self.model = model
+        self.model = model_name(model)
         self.dialect = dialect
         self.base_url = base_url
         self.settings = settings
