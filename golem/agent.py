@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-import atexit
-import threading
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from importlib.metadata import entry_points
 from typing import (
     TYPE_CHECKING,
@@ -13,7 +10,6 @@ from typing import (
     Any,
     Final,
     Generic,
-    TypedDict,
     TypeVar,
     Unpack,
     cast,
@@ -21,26 +17,22 @@ from typing import (
     overload,
 )
 
-import sniffio
 import tenacity
 from msgspec import Meta
 
 from golem._run.driver import Run
 from golem._run.evidence import partial_from
-from golem._run.herald import Observer
-from golem._run.journal import Write
-from golem._run.ledger import Price
-from golem._run.plan import HistoryProcessor, Instructions, Plan
-from golem._run.resume import Unresolved, check_answers
+from golem._run.loops import inside_loop, runner
+from golem._run.plan import Instructions, Plan
+from golem._run.resume import check_answers
 from golem._run.retry import DEFAULT_RETRY
-from golem._run.toolbox import AnyTool, Toolbox
+from golem._run.toolbox import Toolbox
 from golem.context import RunContext
-from golem.deferral import DeferredResults
 from golem.errors import RunError, SubAgentPausedError, ToolCanceled
-from golem.history.bounds import TokenCounter
 from golem.limits import NO_LIMITS, Timeouts, UsageLimits
-from golem.messages import Message, Part, UserMessage
+from golem.messages import Part, UserMessage
 from golem.model import Model, Settings
+from golem.options import AgentOptions, DepsT, RunOptions
 from golem.output import OUTPUT_NAME, Output, OutputMode
 from golem.rawjson import clean_text
 from golem.result import Partial, Result
@@ -48,98 +40,15 @@ from golem.stream import RunStream
 from golem.tools import Tool, check_options
 
 if TYPE_CHECKING:
-    # The defaults spare `Agent(model)` an annotation; Python 3.11 itself knows none.
+    # The default spares `Agent(model)` an annotation; Python 3.11 itself knows none.
     import typing_extensions
 
-    DepsT = typing_extensions.TypeVar("DepsT", default=None)
     OutputT = typing_extensions.TypeVar("OutputT", default=str)
 else:
-    DepsT = TypeVar("DepsT")
     OutputT = TypeVar("OutputT")
 
 MODELS: Final = "golem.models"
 """The entry-point group in which adapters register: a prefix, and a callable of the name."""
-
-
-class AgentOptions(TypedDict, total=False):
-    """What an agent may be given beside its model."""
-
-    instructions: Instructions | Sequence[Instructions]
-    """Text, a function ``(RunContext) -> str`` (sync or async), or a sequence of both; resolved
-    once per run and joined by a blank line, fixed text first. They replace the system messages of
-    a history."""
-    tools: Iterable[AnyTool]
-    """Typed functions or `golem.tools.Tool`s."""
-    parallel_tool_calls: bool
-    """Let golem run the calls of one turn concurrently, but for those of `sequential` tools."""
-    output_mode: OutputMode
-    """How structured output is asked for; ``native`` where the model's adapter has it and plain
-    text is not among the types, else ``tool``."""
-    output_name: str
-    """The name of the output tool and schema; ``final_result``."""
-    output_retries: int
-    """How often a rejected answer may be corrected; 0."""
-    history_processor: HistoryProcessor
-    """Rewrites the supplied history once per run, before validation and repair."""
-    request_processor: HistoryProcessor
-    """Rewrites what each request carries, and nothing else."""
-    on_event: Observer
-    """Called with every event of every run (sync or async); its errors are logged."""
-    settings: Settings
-    """Sampling settings, sent with every request."""
-    max_turns: int
-    """How many model turns a run may take; 10."""
-    limits: UsageLimits
-    """What a run may consume."""
-    counter: TokenCounter
-    """Counts a request's tokens, for ``per_request_input_tokens``."""
-    price: Price
-    """What some usage costs, for ``result.cost`` and the cost limit."""
-    retry: tenacity.BaseRetrying | None
-    """When a failed request is sent again: a tenacity policy. Three attempts, exponential, as told
-    by the provider; None: never."""
-    timeout: float | Timeouts
-    """Seconds for the whole run, or for its parts."""
-    journal: Write
-    """Awaited with each message as it becomes final."""
-
-
-class RunOptions(TypedDict, Generic[DepsT], total=False):
-    """What one run may be given beside its prompt."""
-
-    history: Iterable[Message]
-    """The conversation so far: ``result.messages`` of an earlier run, or a stored one."""
-    deps: DepsT
-    """Anything the tools and instructions need; theirs as ``ctx.deps``."""
-    run_id: str
-    """Names this run; minted when empty."""
-    conversation_id: str
-    """Names the conversation, else the history does, else minted. A fresh ``new_id()`` forks."""
-    parent_run_id: str
-    """The run this one belongs to; on its ``run_started`` event."""
-    parent_call_id: str
-    """The call of that run which this one carries out."""
-    parts: Iterable[Part]
-    """Media that goes with the prompt, after its text."""
-    tools: Iterable[AnyTool]
-    """Replace the agent's tools."""
-    model: Model | str
-    """Replaces the agent's model."""
-    settings: Settings
-    """Replace the agent's settings."""
-    limits: UsageLimits
-    """Replace the agent's limits."""
-    timeout: float | Timeouts
-    """Replaces the agent's timeout."""
-    journal: Write
-    """Replaces the agent's journal."""
-    on_event: Observer
-    """Called with every event, after the agent's own observer."""
-    deferred: DeferredResults
-    """The answers to the pending calls of a paused run, which this one resumes."""
-    unresolved: Unresolved
-    """What becomes of a pending call without an answer: ``error`` before anything runs, or
-    ``interrupt``, which closes it."""
 
 
 class Agent(Generic[DepsT, OutputT]):
@@ -248,9 +157,9 @@ class Agent(Generic[DepsT, OutputT]):
         Raises:
             RuntimeError: Called where a loop is already running; use ``await agent.run(…)``.
         """
-        if _inside_loop():
+        if inside_loop():
             raise RuntimeError("run_sync in a running event loop: use await agent.run(…)")
-        return _runner().run(self.run(prompt, **options))
+        return runner().run(self.run(prompt, **options))
 
     def as_tool(self, name: str, description: str) -> Tool:
         """This agent as a tool of another: it takes a prompt and gives its output.
@@ -412,41 +321,3 @@ def _charge(context: RunContext[Any], consumed: Partial | Result[Any] | None) ->
             tool_calls=consumed.tool_calls,
             cost=consumed.cost,
         )
-
-
-def _inside_loop() -> bool:
-    """Whether this thread is running an event loop, asyncio's or another's."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        pass
-    else:
-        return True
-    try:
-        sniffio.current_async_library()
-    except sniffio.AsyncLibraryNotFoundError:
-        return False
-    return True
-
-
-class _Loop:
-    """The loop of one thread, closed when the thread ends and drops it."""
-
-    def __init__(self) -> None:
-        self.runner = asyncio.Runner()
-
-    def __del__(self) -> None:
-        self.runner.close()
-
-
-_threads = threading.local()
-
-
-def _runner() -> asyncio.Runner:
-    """This thread's loop: clients that belong to a loop survive from run to run."""
-    loop: _Loop | None = getattr(_threads, "loop", None)
-    if loop is None:
-        loop = _threads.loop = _Loop()
-        if threading.current_thread() is threading.main_thread():
-            atexit.register(loop.runner.close)  # while everything that closing needs is there
-    return loop.runner

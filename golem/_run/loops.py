@@ -1,0 +1,47 @@
+"""The loop of scripts: one asyncio loop a thread, kept from one `run_sync` to the next."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import threading
+
+import sniffio
+
+
+def inside_loop() -> bool:
+    """Whether this thread is running an event loop, asyncio's or another's."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        pass
+    else:
+        return True
+    try:
+        sniffio.current_async_library()
+    except sniffio.AsyncLibraryNotFoundError:
+        return False
+    return True
+
+
+class _Loop:
+    """The loop of one thread, closed when the thread ends and drops it."""
+
+    def __init__(self) -> None:
+        self.runner = asyncio.Runner()
+
+    def __del__(self) -> None:
+        self.runner.close()
+
+
+_threads = threading.local()
+
+
+def runner() -> asyncio.Runner:
+    """This thread's loop: clients that belong to a loop survive from run to run."""
+    loop: _Loop | None = getattr(_threads, "loop", None)
+    if loop is None:
+        loop = _threads.loop = _Loop()
+        if threading.current_thread() is threading.main_thread():
+            atexit.register(loop.runner.close)  # while everything that closing needs is there
+    return loop.runner
