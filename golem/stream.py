@@ -82,6 +82,11 @@ class RunStream(Generic[OutputT]):
         """
         return self._run.partial_output
 
+    @property
+    def unsaid(self) -> list[UserMessage]:
+        """What was enqueued and has not joined: once the run is over, what the model never read."""
+        return self._run.unsaid
+
     def text(self) -> AsyncIterator[str]:
         """Only the text, piece by piece; raises as the stream does. Read one or the other."""
         return _Text(self)
@@ -95,9 +100,9 @@ class RunStream(Generic[OutputT]):
     ) -> None:
         """Say something more to the model while the run goes on.
 
-        It joins as a user message before the next model turn, or (``idle``) when the run would
-        be over, which then goes on; its ``message_added`` event tells where. A run that ends
-        before leaves it unsaid.
+        It joins as a user message at the next legal place: behind the tools that are being run, or
+        behind an answer, and the run goes on with it; with ``idle`` only behind an answer. Its
+        ``message_added`` event tells where. A run that ends otherwise leaves it in `unsaid`.
 
         Raises ValueError for a part no run may send, for another `when`, or when the run is over.
         """

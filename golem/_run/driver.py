@@ -89,6 +89,13 @@ class Run:
             text = "".join(c.args for c in calls if c.index == min(named, default=-1))
         return self._plan.output.unwrapped(partial_json(text))
 
+    @property
+    def unsaid(self) -> list[UserMessage]:
+        """What was to be said and has not joined the transcript."""
+        if self._machine is None:
+            return [message for message, _ in self._queued]
+        return self._machine.unsaid
+
     def enqueue(self, message: UserMessage, when: SayWhen) -> None:
         """A user message for the next legal place, or for when the run would be over."""
         if self._machine is None:

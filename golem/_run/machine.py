@@ -136,6 +136,11 @@ class Machine:
         """Have a user message join at the next legal place, or when the run would be over."""
         self._steering[when].append(message)
 
+    @property
+    def unsaid(self) -> list[UserMessage]:
+        """What was to be said and has not joined."""
+        return [*self._steering["next_turn"], *self._steering["idle"]]
+
     def request_stop(self, when: StopWhen) -> None:
         """End the run at the next place that `when` allows."""
         self._stop = when
@@ -280,7 +285,8 @@ class Machine:
         answer, self._answer = self._answer, None
         if answer is not None and self._to_run:
             self._close_output(answer, ARRIVED)
-        if said := self._steer("idle"):
+        # The end of an answer is a legal place too: what came during it is not lost.
+        if said := [*self._steer("next_turn"), *self._steer("idle")]:
             self._transcript.add(said)
         else:
             self._value, self._accepted = value, True

@@ -176,7 +176,7 @@ async def test_cancelling_the_run_cancels_the_helper_and_keeps_what_it_consumed(
 
 async def test_the_runs_timeout_reaches_into_the_helper() -> None:
     with pytest.raises(RunError) as caught:
-        await top(sub(hangs("x")), timeout=0.02).run("p")
+        await top(sub(hangs("x")), timeout=0.5).run("p")
     assert isinstance(caught.value.__cause__, TimeoutError)
     assert caught.value.stage == "tool"
 

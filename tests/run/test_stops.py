@@ -404,6 +404,7 @@ async def test_what_is_said_while_the_run_pauses_waits_for_nobody() -> None:
     assert stream.result is not None
     assert not any(isinstance(m, ToolMessage) for m in stream.result.messages)
     assert [UserMessage] == [type(m) for m in stream.result.messages[:1]]
+    assert [message.content for message in stream.unsaid] == ["hurry"]
 
 
 async def test_a_stop_leaves_unsaid_what_was_to_be_said() -> None:
@@ -412,9 +413,26 @@ async def test_a_stop_leaves_unsaid_what_was_to_be_said() -> None:
     async with stream:
         async for event in stream:
             if event.kind == "tool_started":
-                stream.enqueue("unsaid")
+                if not stream.unsaid:
+                    stream.enqueue("later", when="idle")
+                    stream.enqueue("unsaid")
                 await stream.stop("after_tools")
     assert "unsaid" not in contents(stream)
+    assert [message.content for message in stream.unsaid] == ["unsaid", "later"]
+
+
+async def test_what_is_said_during_the_last_answer_is_answered_too() -> None:
+    """The end of an answer is a legal place: the run goes on instead of losing it."""
+    stream = Agent(ScriptedModel(["first", "second"])).stream("p")
+    async with stream:
+        stream.enqueue("not yet", when="idle")
+        assert [message.content for message in stream.unsaid] == ["not yet"]
+        async for event in stream:
+            if event.kind == "text_delta" and event.text == "first":
+                stream.enqueue("late")
+    assert contents(stream)[:2] == ["p", "first"]
+    assert contents(stream)[2:4] == ["late", "not yet"]
+    assert stream.unsaid == []
 
 
 @pytest.mark.parametrize("ticks", range(12))
