@@ -248,6 +248,8 @@ class HTTPModel:
                     extensions={"trace": opened.note} if watched else None,
                     **self._limits(),
                 )
+                if watched:
+                    request.stream = _Body(call.body)
                 # Never followed: a redirect would take the key to whatever host it names.
                 return await client.send(request, stream=True, follow_redirects=False)
             except self._failures as error:
@@ -293,6 +295,36 @@ class _Opened:
     async def note(self, event: str, info: object) -> None:
         if event.startswith("connection.connect"):
             self.connection = True
+
+
+class _Body(httpx.ByteStream):
+    """A request's body whose iterator is no generator.
+
+    httpx's own is one, which httpcore leaves where it stood when a connection breaks while
+    sending; left to the collector, trio warns of it.
+    """
+
+    def __init__(self, body: bytes) -> None:
+        super().__init__(body)
+        self._body = body
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return _Once(self._body)
+
+
+class _Once:
+    __slots__ = ("_left",)
+
+    def __init__(self, item: bytes) -> None:
+        self._left: list[bytes] = [item]
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        if not self._left:
+            raise StopAsyncIteration
+        return self._left.pop()
 
 
 @functools.cache
