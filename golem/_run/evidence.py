@@ -26,9 +26,10 @@ def partial_from(error: BaseException) -> Partial | None:
         seen.add(id(found))
         if isinstance(found, RunError):
             return found.partial
-        attached = found.__dict__.get(_EVIDENCE)
-        if isinstance(attached, Partial):
-            return attached
+        if _EVIDENCE in found.__dict__:
+            # None too is an answer: a run without evidence must not be given that of another one,
+            # whose error is being handled around it.
+            return cast("Partial | None", found.__dict__[_EVIDENCE])
         waiting += [found.__context__, found.__cause__]
         if isinstance(found, BaseExceptionGroup):
             waiting += cast("BaseExceptionGroup[BaseException]", found).exceptions

@@ -20,7 +20,9 @@ from golem import (
     Event,
     Message,
     Partial,
+    RunError,
     RunStream,
+    TransportError,
     Usage,
     partial_from,
     tool,
@@ -374,3 +376,25 @@ async def test_one_cancelled_run_leaves_the_others_of_its_agent_alone() -> None:
             await agent.run("p")
         go.set()
     assert results == ["x"]
+
+
+async def test_a_run_without_evidence_is_not_given_that_of_the_run_before() -> None:
+    """The second run's exception has the first one's error as its context."""
+
+    async def hang(messages: list[Message]) -> list[Message]:
+        await anyio.sleep_forever()
+        return messages
+
+    second = Agent(ScriptedModel(["never"]), request_processor=hang)
+    died = TransportError("gone", retryable=False)
+    found: list[Partial | None] = []
+    try:
+        await Agent(ScriptedModel([asks(("1", "unknown")), died])).run("first")
+    except RunError as first:
+        found.append(first.partial)
+        try:
+            with anyio.fail_after(0.01):
+                await second.run("second")
+        except TimeoutError as error:
+            found.append(partial_from(error))
+    assert [partial is None for partial in found] == [False, True]
