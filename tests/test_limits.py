@@ -193,7 +193,7 @@ async def test_a_price_that_fails_fails_the_run_and_the_turn_is_kept() -> None:
         await agent.run("p")
     partial = caught.value.partial
     assert partial is not None
-    assert (caught.value.stage, partial.usage, partial.requests) == ("model", EACH, 1)
+    assert (caught.value.stage, partial.usage, partial.requests) == ("usage", EACH, 1)
     assert [message.content for message in partial.messages] == ["p", "x"]
 
 

@@ -19,7 +19,7 @@ from golem import events as ev
 from golem._run.commands import CallModel, Command, DecodeOutput, RunTools, describe, error_type
 from golem._run.evidence import attach
 from golem._run.herald import Herald
-from golem._run.journal import Journal, tell
+from golem._run.journal import Journal
 from golem._run.machine import Machine, RunFailure
 from golem._run.model_turn import ModelTurn
 from golem._run.plan import Plan
@@ -43,14 +43,17 @@ class Run:
     def __init__(self, plan: Plan, *, streaming: bool) -> None:
         self._plan = plan
         self._new_conversation = new_id()
-        # Until the history is prepared, what was supplied names the conversation.
-        self._herald = Herald(
-            plan.run_id or new_id(), self._conversation(plan.history), plan.observers
-        )
-        self.outcome: ev.Terminal | None = None
         self._streaming = streaming
         self._waiting = Waiting(plan.timeouts, stoppable=streaming)
-        self._journal = Journal(plan.journal)
+        # Until the history is prepared, what was supplied names the conversation.
+        self._herald = Herald(
+            plan.run_id or new_id(),
+            self._conversation(plan.history),
+            plan.observers,
+            self._waiting,
+        )
+        self.outcome: ev.Terminal | None = None
+        self._journal = Journal(plan.journal, self._waiting)
         self._machine: Machine | None = None
         self._queued: list[tuple[UserMessage, SayWhen]] = []
         self._stop: StopWhen | None = None
@@ -135,6 +138,8 @@ class Run:
         except GeneratorExit:
             await self.left()
             raise
+        except Exception as unforeseen:  # noqa: BLE001 - from a place where nothing should fail
+            terminal, error = self._failed(RunFailure("loop", describe(unforeseen), unforeseen))
         except BaseException as cancellation:
             attach(cancellation, self.partial)
             with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
@@ -154,21 +159,32 @@ class Run:
         self._waiting.run_begins()
         machine, started = await self._start()
         yield started
+        failure: RunFailure | None = None
         while True:
-            command, failure = _next(machine)
-            async with aclosing(tell(machine, self._journal, self._herald)) as told:
-                async for added in told:
-                    yield added
+            command: Command | None = None
+            try:
+                if failure is None:
+                    command = machine.next()
+            except RunFailure as ending:
+                failure = ending
+            # What there is to tell is told before the run ends by it.
+            await self._journal.catch_up(machine)
+            for added in self._herald.added(machine.joined()):
+                yield added
             if failure is not None:
                 raise failure
             if command is None:
-                return
+                if machine.finished:
+                    return
+                continue  # somebody spoke up while the answer was being told
             try:
                 async with aclosing(self._carry_out(machine, command)) as steps:
                     async for event in steps:
                         yield event
             except StopNow:
                 machine.stop_now()
+            except RunFailure as ending:
+                failure = ending
 
     def _carry_out(self, machine: Machine, command: Command) -> AsyncGenerator[ev.Event, None]:
         plan, herald, waiting = self._plan, self._herald, self._waiting
@@ -176,7 +192,15 @@ class Run:
             batch = ToolBatch(plan, machine, herald, waiting, self._journal, command)
             return batch.events()
         if isinstance(command, CallModel):
-            turn = ModelTurn(plan, machine, herald, waiting, command, streaming=self._streaming)
+            turn = ModelTurn(
+                plan,
+                machine,
+                herald,
+                waiting,
+                self._journal,
+                command,
+                streaming=self._streaming,
+            )
             return turn.events()
         return self._decode(machine, command)
 
@@ -243,6 +267,7 @@ class Run:
 
     async def _settle(self, terminal: ev.Terminal) -> ev.Terminal:
         self.outcome = terminal
+        await self._journal.close(self._machine)
         await self._herald.show(terminal)
         return terminal
 
@@ -279,11 +304,3 @@ class Run:
         """The given id, else that of the most recent identified message, else a new one."""
         given = self._plan.conversation_id or donated_conversation(messages)
         return given or self._new_conversation
-
-
-def _next(machine: Machine) -> tuple[Command | None, RunFailure | None]:
-    """The next command, or what ends the run: after what it has recorded has been told."""
-    try:
-        return machine.next(), None
-    except RunFailure as failure:
-        return None, failure

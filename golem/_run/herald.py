@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import anyio
 
 from golem import events as ev
-from golem.closing import CLEANUP_SECONDS
+from golem._run.transcript import Added
+from golem._run.waiting import GRACE_SECONDS, Waiting
 from golem.model import Delta, TextDelta, ThinkingDelta
 
 E = TypeVar("E", bound=ev.Event)
@@ -24,10 +25,17 @@ _log = logging.getLogger("golem")
 class Herald:
     """The events of one run."""
 
-    def __init__(self, run_id: str, conversation_id: str, observers: Sequence[Observer]) -> None:
+    def __init__(
+        self,
+        run_id: str,
+        conversation_id: str,
+        observers: Sequence[Observer],
+        waiting: Waiting,
+    ) -> None:
         self.run_id = run_id
         self.conversation_id = conversation_id
         self._observers = observers
+        self._waiting = waiting
         self._seq = 0
 
     def event(self, kind: type[E], *values: Any, **named: Any) -> E:
@@ -44,6 +52,11 @@ class Herald:
             return self.event(ev.ThinkingDelta, delta.text)
         return self.event(ev.ToolCallDelta, delta.index, delta.id, delta.name, delta.args)
 
+    def added(self, joined: Iterable[Added]) -> Iterator[ev.MessageAdded]:
+        """The events of messages that have joined the transcript."""
+        for place, message in joined:
+            yield self.event(ev.MessageAdded, message, place)
+
     async def show(self, event: ev.Event) -> None:
         """Show the event to every observer; what they raise is theirs.
 
@@ -57,7 +70,7 @@ class Herald:
             raise
         except BaseException:
             for observer in observers:
-                with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
+                with anyio.move_on_after(GRACE_SECONDS, shield=True):
                     await self._show(observer, event)
             raise
 
@@ -65,6 +78,6 @@ class Herald:
         try:
             done = observer(event)
             if inspect.isawaitable(done):
-                await done
+                await self._waiting.on_last_words(done)
         except Exception:  # noqa: BLE001 - an observer must never fail the run
             _log.exception("an observer of run %s failed at event %d", self.run_id, event.seq)

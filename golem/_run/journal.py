@@ -2,61 +2,85 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 
-from golem import events as ev
 from golem._run.commands import describe
-from golem._run.herald import Herald
 from golem._run.machine import Machine, RunFailure
+from golem._run.waiting import Waiting
 from golem.messages import Message, ToolMessage
 
 Write = Callable[[Message], Awaitable[None]]
 """Stores one message; awaited before the run goes on."""
+
+_log = logging.getLogger("golem")
 
 
 class Journal:
     """Writes each message once, whichever of its moments comes first.
 
     The prompt before the model is asked, an assistant turn before its tools start, a result as it
-    finishes. Concatenated it is resume-ready history.
+    finishes. Concatenated it is resume-ready history, and holds what `partial` holds.
     """
 
-    def __init__(self, write: Write | None) -> None:
+    def __init__(self, write: Write | None, waiting: Waiting) -> None:
         self._write = write
+        self._waiting = waiting
         self._results: Counter[tuple[str, str]] = Counter()  # written before they joined
+        self._failed = False
 
-    async def write(self, message: Message) -> None:
-        """A message has joined the transcript. Raises RunFailure (``history``)."""
-        if self._write is None:
+    async def catch_up(self, machine: Machine) -> None:
+        """Write all that is final and has not been written, unless a write has failed.
+
+        Raises RunFailure (``history``).
+        """
+        if self._write is None or self._failed:
             return
-        if isinstance(message, ToolMessage):
-            key = message.tool_call_id, message.content
-            if self._results[key]:
-                self._results[key] -= 1
-                return
-        await self._call(message)
+        written = self._results.copy()
+        for result in machine.unrecorded:
+            key = _key(result)
+            if written[key]:
+                written[key] -= 1
+            else:
+                await self._write_ahead(result)
+        unwritten = machine.unwritten
+        while unwritten:
+            message = unwritten[0]
+            ahead = isinstance(message, ToolMessage) and self._results[_key(message)]
+            if not ahead:
+                await self._call(message)
+            elif isinstance(message, ToolMessage):
+                self._results[_key(message)] -= 1
+            unwritten.popleft()
 
     async def write_result(self, machine: Machine, result: ToolMessage | None) -> None:
         """A call of the batch has its result. Raises RunFailure (``history``)."""
-        if self._write is None or result is None:
+        if self._write is not None and result is not None:
+            await self._write_ahead(machine.stamped(result))
+
+    async def close(self, machine: Machine | None) -> None:
+        """The run is over, however: write what there still is. What fails now is logged."""
+        if machine is None:
             return
-        await self._call(machine.stamped(result))
-        # Not before: a write that was cut off is made again where the result joins after all.
-        self._results[result.tool_call_id, result.content] += 1
+        try:
+            await self.catch_up(machine)
+        except RunFailure:
+            _log.exception("the journal of run %s is not complete", machine.run_id)
+
+    async def _write_ahead(self, result: ToolMessage) -> None:
+        await self._call(result)
+        # Not before: a write that was cut off is made again.
+        self._results[_key(result)] += 1
 
     async def _call(self, message: Message) -> None:
         assert self._write is not None  # noqa: S101 - asked only where there is a journal
         try:
-            await self._write(message)
+            await self._waiting.on_last_words(self._write(message))
         except Exception as error:
+            self._failed = True
             raise RunFailure("history", f"journal: {describe(error)}", error) from error
 
 
-async def tell(
-    machine: Machine, journal: Journal, herald: Herald
-) -> AsyncGenerator[ev.MessageAdded, None]:
-    """Journal what has joined the transcript since the last time, and tell of it."""
-    for place, message in machine.joined():
-        await journal.write(message)
-        yield herald.event(ev.MessageAdded, message, place)
+def _key(result: ToolMessage) -> tuple[str, str]:
+    return result.tool_call_id, result.content

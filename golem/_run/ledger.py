@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from golem.limits import UsageLimitError, UsageLimits
@@ -23,10 +24,14 @@ class Ledger:
         self._price = price
 
     def add_response(self, usage: Usage) -> None:
-        """One response of this run's model."""
+        """One response of this run's model. Raises what `price` does, TypeError for no number."""
         self.usage += usage
-        if self._price is not None:
-            self.cost = (self.cost or 0.0) + self._price(usage)
+        if self._price is None:
+            return
+        price: object = self._price(usage)
+        if not isinstance(price, (int, float)) or not math.isfinite(price):
+            raise TypeError(f"expected a finite number, got {price!r}")
+        self.cost = (self.cost or 0.0) + price
 
     def add_run(self, usage: Usage, *, requests: int, tool_calls: int, cost: float | None) -> None:
         """All that a sub-agent's run consumed."""

@@ -7,7 +7,7 @@ are given, there is no clock and no I/O here (contract §4.2, §4.4).
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -120,17 +120,26 @@ class Machine:
         Raises RunFailure when the run may not go on.
         """
         if self._command is None and not self.finished:
+            if self._accepted:  # it would be finished, but for what was said since
+                self._value, self._accepted = None, False
+                self._say_what_waits()
             self._command = self._decide()
         return self._command
 
     @property
     def finished(self) -> bool:
-        """Whether the run has come to its end: with an answer, or paused."""
-        return (self._accepted or bool(self._pending)) and self._end is None
+        """Whether the run has come to its end: with an answer that stands, or paused."""
+        answered = self._accepted and not self._may_go_on
+        return (answered or bool(self._pending)) and self._end is None
 
     def joined(self) -> Iterator[Added]:
         """The messages that have joined the transcript since this was last asked."""
         return self._transcript.joined()
+
+    @property
+    def unwritten(self) -> deque[Message]:
+        """The messages that have joined, for the journal to take out."""
+        return self._transcript.unwritten
 
     def enqueue(self, message: UserMessage, when: SayWhen) -> None:
         """Have a user message join at the next legal place, or when the run would be over."""
@@ -155,7 +164,7 @@ class Machine:
         if self._stop == "after_model" and self._completed_turns:
             raise self.stop_now()
         if self._to_run:
-            self._check_limits(about_to_run=len(self._to_run))
+            self._check_limits()
             return RunTools(max(self._turn - 1, 0), self._to_run, self._resuming)
         if self._stop is not None and (self._completed_turns or self._batches):
             raise self.stop_now()
@@ -198,7 +207,6 @@ class Machine:
         self.finish_reason = response.finish_reason
         (message,) = self._transcript.add([response.message])
         self._forget_fragments()
-        self.ledger.add_response(response.usage)
         if message.tool_calls:
             self._to_run = message.tool_calls
             if self._output_call_of(message) is not None:
@@ -206,9 +214,12 @@ class Machine:
         elif response.details.finish_reason != PAUSE_TURN:
             self._answer = message
         try:
+            self.ledger.add_response(response.usage)
             self._check_limits()
         except RunFailure as failure:
             self._end = failure
+        except Exception as error:  # noqa: BLE001 - whatever is wrong in the application's prices
+            self._end = RunFailure("usage", f"price: {describe(error)}", error)
 
     # The tools
 
@@ -219,6 +230,14 @@ class Machine:
             raise TypeError("the batch has been started")
         self._batch = Batch(command.calls, self._rejections)
         return self._batch
+
+    def tools_checked(self, runnable: int) -> None:
+        """So many calls of the batch can run; nothing has.
+
+        Raises RunFailure (``usage``) where so many may not.
+        """
+        self._running()
+        self._check_limits(about_to_run=runnable)
 
     def tool_started(self) -> None:
         """A tool is entered."""
@@ -286,10 +305,18 @@ class Machine:
         if answer is not None and self._to_run:
             self._close_output(answer, ARRIVED)
         # The end of an answer is a legal place too: what came during it is not lost.
-        if said := [*self._steer("next_turn"), *self._steer("idle")]:
-            self._transcript.add(said)
+        if self._may_go_on:
+            self._say_what_waits()
         else:
             self._value, self._accepted = value, True
+
+    @property
+    def _may_go_on(self) -> bool:
+        """Whether somebody has more to say, and the model a turn left to answer it."""
+        return bool(self.unsaid) and self._turn < self._rules.max_turns and self._stop is None
+
+    def _say_what_waits(self) -> None:
+        self._transcript.add([*self._steer("next_turn"), *self._steer("idle")])
 
     def output_rejected(self, reason: str, error: BaseException | None = None) -> int | None:
         """The answer has to be corrected; which round that is, None when none is left.
@@ -372,7 +399,7 @@ class Machine:
     @property
     def result(self) -> Result[Any]:
         """The result of a run that has its answer, or has paused."""
-        if not self.finished:
+        if not (self._accepted or self._pending):
             raise TypeError("the run has no answer yet")
         return Result(
             output=self._value,
@@ -407,7 +434,7 @@ class Machine:
             cost=ledger.cost,
             text="".join(self._text),
             thinking="".join(self._thinking),
-            batch_results=self._unrecorded(),
+            batch_results=self.unrecorded,
             abandoned=tuple(self.abandoned),
         )
 
@@ -416,7 +443,8 @@ class Machine:
         """What a paused run waits for."""
         return self._pending
 
-    def _unrecorded(self) -> list[ToolMessage]:
+    @property
+    def unrecorded(self) -> list[ToolMessage]:
         """Results that exist beside the transcript: of a batch that is not over, or failed."""
         made = self._batch.evidence if self._batch is not None else []
         answers = self._transcript.answers() if self._resuming else []

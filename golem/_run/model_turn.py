@@ -6,11 +6,11 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 
 import anyio
-import anyio.lowlevel
 
 from golem import events as ev
 from golem._run.commands import CallModel, describe, error_type
 from golem._run.herald import Herald
+from golem._run.journal import Journal
 from golem._run.machine import Machine, RunFailure
 from golem._run.plan import Plan
 from golem._run.prepare import processed_by
@@ -22,6 +22,7 @@ from golem.history.repair import normalize_history
 from golem.limits import UsageLimitError
 from golem.messages import AssistantMessage
 from golem.model import Delta, Request, Response
+from golem.rawjson import clean_text
 
 
 class ModelTurn:
@@ -33,6 +34,7 @@ class ModelTurn:
         machine: Machine,
         herald: Herald,
         waiting: Waiting,
+        journal: Journal,
         command: CallModel,
         *,
         streaming: bool,
@@ -41,6 +43,7 @@ class ModelTurn:
         self._machine = machine
         self._herald = herald
         self._waiting = waiting
+        self._journal = journal
         self._command = command
         self._streaming = streaming
         self._heard = False
@@ -58,24 +61,33 @@ class ModelTurn:
         while True:
             attempt += 1
             failure: Exception | None = None
-            name = str(getattr(self._plan.model, "model", ""))
-            yield self._herald.event(ev.ModelStarted, self._command.turn, attempt, name)
+            unstored: RunFailure | None = None
+            yield self._herald.event(ev.ModelStarted, self._command.turn, attempt, self._name())
             try:
                 self._waiting.check()  # what is not sent does not count
                 self._machine.request_sent()
                 async with aclosing(self._answer(request)) as answer:
                     async for event in answer:
                         yield event
+            except RunFailure as error:  # of the journal: the attempt itself has succeeded
+                unstored = error
             except Exception as error:  # noqa: BLE001 - any error of a model ends the attempt
                 failure = error
-                # A client that made the caller's cancellation its own error does not undo it.
-                await anyio.lowlevel.checkpoint_if_cancelled()
             yield self._finished(attempt, failure)
+            if unstored is not None:
+                raise unstored
             if failure is None:
                 return
             if self._plan.retry is not None and attempts is None:
                 attempts = Attempts(self._plan.retry)
             await self._pause_after(failure, attempts)
+
+    def _name(self) -> str:
+        """The model's name, if it has one and can say it."""
+        try:
+            return clean_text(str(getattr(self._plan.model, "model", "")))
+        except Exception:  # noqa: BLE001 - a name is for show
+            return ""
 
     def _finished(self, attempt: int, failure: Exception | None) -> ev.ModelFinished:
         turn, response = self._command.turn, self._response
@@ -109,7 +121,7 @@ class ModelTurn:
     async def _answer(self, request: Request) -> AsyncGenerator[ev.Event, None]:
         if not self._streaming:
             generated = self._plan.model.generate(request)
-            self._take(await self._waiting.on(generated, turn=True))
+            await self._take(await self._waiting.on(generated, turn=True))
             return
         waiting_for = "first_token"
         async with aclosing(closable(self._items(request))) as answer:
@@ -118,7 +130,7 @@ class ModelTurn:
                 if self._response is not None:
                     raise ProtocolError("the model went on after its response")
                 if isinstance(item, Response):
-                    self._take(item)
+                    await self._take(item)
                     continue
                 self._heard = True
                 for delta in item:  # all of it has come, so all of it is evidence
@@ -143,10 +155,11 @@ class ModelTurn:
         except StopAsyncIteration:
             return None
 
-    def _take(self, answer: object) -> None:
+    async def _take(self, answer: object) -> None:
         """The model's turn is complete from here on, whatever becomes of its connection."""
         self._response = response = _checked(answer)
         self._machine.model_replied(response)
+        await self._journal.catch_up(self._machine)
 
     async def _request(self) -> Request:
         """The request as it goes out: processed, repaired, counted."""
@@ -159,6 +172,8 @@ class ModelTurn:
                 messages, _ = normalize_history(processed)
             except Exception as error:
                 raise RunFailure("history", describe(error), error) from error
+            if not messages:
+                raise RunFailure("history", "the request processor left nothing to send")
         request = Request(
             messages,
             tools=plan.specs,
@@ -175,10 +190,11 @@ class ModelTurn:
         try:
             counted = self._plan.counter.count_tokens(request.messages, request.tools)
             tokens = await self._waiting.on(counted, turn=True)
+            crosses = tokens > limit
         except Exception as error:
             reason = f"token count failed before request: {describe(error)}"
             raise RunFailure("model", reason, error) from error
-        if tokens > limit:
+        if crosses:
             crossed = UsageLimitError("per-request input token", limit, tokens)
             raise RunFailure("usage", str(crossed), crossed)
 

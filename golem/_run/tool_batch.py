@@ -6,16 +6,15 @@ A group runs to its end inside one coroutine, between two events: no task outliv
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
 from typing import Any
 
 import anyio
-import anyio.lowlevel
 
 from golem import events as ev
+from golem._run.cancellation import cancel_requests, cancelled_by_scope, pass_cancellation
 from golem._run.commands import Crashed, Deferred, Outcome, Rejected, RunTools, describe, error_type
 from golem._run.herald import Herald
-from golem._run.journal import Journal, tell
+from golem._run.journal import Journal
 from golem._run.machine import Machine, RunFailure
 from golem._run.plan import Plan
 from golem._run.toolbox import Ready
@@ -54,6 +53,8 @@ class ToolBatch:
         ready = [self._prepare(call) for call in batch.calls]
         doomed = batch.doomed(ready)
         groups = batch.groups(self._together) if doomed is None else [[doomed]]
+        if doomed is None:
+            self._machine.tools_checked(sum(isinstance(outcome, Ready) for outcome in ready))
         for group in groups:
             for place in group:
                 call = batch.calls[place]
@@ -64,9 +65,9 @@ class ToolBatch:
             if batch.decided:
                 break
         self._machine.tools_replied()
-        async with aclosing(tell(self._machine, self._journal, self._herald)) as told:
-            async for event in told:
-                yield event
+        await self._journal.catch_up(self._machine)
+        for added in self._herald.added(self._machine.joined()):
+            yield added
         if batch.stopped_by is not None:
             call, canceled = batch.stopped_by
             yield self._herald.event(ev.RunCanceled, turn, call.id, call.name, canceled.reason)
@@ -92,25 +93,34 @@ class ToolBatch:
 
     async def _run_together(self, group: Sequence[int], ready: Sequence[Ready | Outcome]) -> None:
         failures: list[RunFailure] = []
+        fatal: list[BaseException] = []
 
         async def run(place: int) -> None:
             try:  # a failing journal must not cancel the siblings: they finish
                 await self._run_call(place, ready[place])
             except RunFailure as failure:
                 failures.append(failure)
+            except BaseException as error:
+                if cancelled_by_scope():
+                    raise
+                # One that a task group would lose (a tool's own CancelledError) or wrap.
+                fatal.append(error)
+                tasks.cancel_scope.cancel()
 
         async with anyio.create_task_group() as tasks:
             for place in group:
                 tasks.start_soon(run, place)
-        if failures:
-            raise failures[0]
+        if found := [*fatal, *failures]:
+            raise found[0]
 
     async def _run_call(self, place: int, ready: Ready | Outcome) -> None:
         call = self._batch.calls[place]
+        before = cancel_requests()
         outcome = ready if not isinstance(ready, Ready) else await self._execute(call, ready)
         self._machine.tool_finished(place, outcome)
         if not isinstance(outcome, Rejected):
             await self._journal.write_result(self._machine, self._batch.result(place))
+        await pass_cancellation(before)  # which the tool may have made a result or an error of
 
     async def _execute(self, call: ToolCall, ready: Ready) -> Outcome:
         machine = self._machine
@@ -135,11 +145,8 @@ class ToolBatch:
             raise
         if isinstance(outcome, Deferred):
             machine.tool_deferred()
-        elif isinstance(outcome, Crashed):
-            if outcome.abandoned:
-                machine.abandoned.append(call.id)
-            # A tool that made the caller's cancellation its own error does not undo it.
-            await anyio.lowlevel.checkpoint_if_cancelled()
+        elif isinstance(outcome, Crashed) and outcome.abandoned:
+            machine.abandoned.append(call.id)
         return outcome
 
     def _finished(self, place: int) -> ev.Event:

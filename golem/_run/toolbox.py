@@ -27,7 +27,7 @@ from golem.context import RunContext
 from golem.errors import ModelRetry, ToolCanceled, ToolDeferred, ToolFailed
 from golem.messages import ToolCall
 from golem.model import ToolSpec
-from golem.tools import InvalidArgumentsError, Tool, ToolResult, result_of
+from golem.tools import InvalidArgumentsError, Tool, result_of
 
 ARGUMENT_CORRECTIONS: Final = 1
 """How often, for each tool name, a run has the model correct a call that could not be run."""
@@ -98,25 +98,38 @@ class Ready:
         Cancellation passes through.
         """
         seconds = self._tool.timeout if self._tool.timeout is not None else limit
-        result: ToolResult | None = None
-        try:
-            with anyio.move_on_after(seconds):
+        crashed: Exception | None = None
+        with anyio.move_on_after(seconds) as scope:
+            try:
                 result = result_of(await self._invoke(context))
-        except ModelRetry as refusal:
-            reason = rawjson.clean_text(refusal.reason)
-            return Rejected(reason, _rejection(reason), self._tool.retries, True)
-        except ToolFailed as failure:
-            return Failed(rawjson.clean_text(failure.reason))
-        except ToolDeferred as deferral:
-            return Deferred(deferral.kind, rawjson.clean_text(deferral.reason))
-        except ToolCanceled as stop:
-            return Canceled(rawjson.clean_text(stop.reason))
-        except Exception as error:  # noqa: BLE001 - whatever the tool's author did not foresee
-            return Crashed(error)
-        if result is None:
+            except Exception as error:  # noqa: BLE001 - whatever the tool's author did not foresee
+                outcome = self._said(_alone(error))
+                if outcome is not None:
+                    return outcome
+                crashed = error
+            else:
+                return Returned(result.text, result.parts)
+        if scope.cancel_called:
             late = TimeoutError(f"the tool timeout of {seconds:g} s is over")
-            return Crashed(late, abandoned=self.in_thread)
-        return Returned(result.text, result.parts)
+            late.__cause__ = crashed
+            return Crashed(late, abandoned=self.in_thread and crashed is None)
+        assert crashed is not None  # noqa: S101 - it neither returned nor was late
+        return Crashed(crashed)
+
+    def _said(self, error: Exception) -> Outcome | None:
+        """What the tool says has become of its call; None where it just broke."""
+        match error:
+            case ModelRetry():
+                reason = rawjson.clean_text(error.reason)
+                return Rejected(reason, _rejection(reason), self._tool.retries, True)
+            case ToolFailed():
+                return Failed(rawjson.clean_text(error.reason))
+            case ToolDeferred():
+                return Deferred(error.kind, rawjson.clean_text(error.reason))
+            case ToolCanceled():
+                return Canceled(rawjson.clean_text(error.reason))
+            case _:
+                return None
 
     async def _invoke(self, context: RunContext[Any]) -> Any:
         tool = self._tool
@@ -128,6 +141,13 @@ class Ready:
         # Boxed: a decorated async function gives a coroutine there, which trio would refuse.
         (value,) = await anyio.to_thread.run_sync(lambda: (bound(),), abandon_on_cancel=True)
         return await value if inspect.isawaitable(value) else value
+
+
+def _alone(error: Exception) -> Exception:
+    """The one error in a group: what a task group inside a tool makes of it."""
+    while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error
 
 
 def _rejection(reason: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
@@ -39,7 +40,8 @@ class Transcript:
         self._run_id = run_id
         self._conversation_id = conversation_id
         self._added: list[Message] = []
-        self._fresh: list[Added] = []
+        self._untold: deque[Added] = deque()
+        self._unwritten: deque[Message] = deque()
         self._slot = len(self._head)
         self._slotted: list[ToolMessage] = []
         self._resolved: list[Message] = []
@@ -62,15 +64,20 @@ class Transcript:
 
     def joined(self) -> Iterator[Added]:
         """The messages that have joined since this was last asked."""
-        while self._fresh:
-            yield self._fresh.pop(0)
+        while self._untold:
+            yield self._untold.popleft()
+
+    @property
+    def unwritten(self) -> deque[Message]:
+        """The messages that have joined, for whoever stores them to take out."""
+        return self._unwritten
 
     def add(self, messages: Iterable[M]) -> list[M]:
         """Messages join at the end; as they stand there."""
         stamped = [self.stamp(message) for message in messages]
         end = len(self._head) + len(self._slotted) + len(self._added)
         self._added += stamped
-        self._fresh += [Added(end + n, message) for n, message in enumerate(stamped)]
+        self._join(end, stamped)
         return stamped
 
     def complete_turn(self, made: Mapping[int, ToolMessage]) -> None:
@@ -90,7 +97,7 @@ class Transcript:
             if had is None or place in resumption.answered:
                 result = self.stamp(result)
                 self._resolved.append(result)
-                self._fresh.append(Added(self._slot + len(self._slotted), result))
+                self._join(self._slot + len(self._slotted), [result])
             self._slotted.append(result)
 
     def answers(self) -> list[ToolMessage]:
@@ -104,6 +111,10 @@ class Transcript:
     def stamp(self, message: M) -> M:
         """The message with the run's ids."""
         return replace(message, run_id=self._run_id, conversation_id=self._conversation_id)
+
+    def _join(self, place: int, messages: Sequence[Message]) -> None:
+        self._untold += [Added(place + n, message) for n, message in enumerate(messages)]
+        self._unwritten += messages
 
     def _open_slot(self, resumption: Resumption) -> None:
         asking = [n for n, message in enumerate(self._head) if message is resumption.asking]

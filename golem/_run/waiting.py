@@ -1,21 +1,26 @@
-"""Where golem waits: its own timeouts, and the consumer's stop (contract §4.4).
+"""Where golem waits: its own timeouts, the consumer's stop, the caller's cancellation (§4.4).
 
-Both strike only inside a wait. No scope stays open while an event is out, so a slow consumer trips
-no timeout; ``total`` is a deadline on the clock and strikes at the next wait after it has passed.
+Timeouts and stops strike only inside a wait. No scope stays open while an event is out, so a slow
+consumer trips no timeout; ``total`` is a deadline on the clock and strikes at the next wait after
+it has passed. A cancellation gets through every wait, whatever the code waited for makes of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Iterator
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import anyio
 
+from golem._run.cancellation import cancel_requests, pass_cancellation
 from golem.limits import Timeouts
 
 T = TypeVar("T")
 
-NEVER = float("inf")
+NEVER: Final = float("inf")
+
+GRACE_SECONDS: Final = 1.0
+"""How long what has been produced may still take to be stored and shown, once the run is over."""
 
 
 class StopNow(BaseException):
@@ -34,7 +39,8 @@ class Waiting:
         self._deadline = NEVER
         self._turn_left: float | None = None
         self._stop_at = NEVER
-        self._scope: anyio.CancelScope | None = None
+        self._scopes: dict[anyio.CancelScope, float] = {}  # the waits, each with its grace
+        self._swallowed = NEVER  # a cancellation was, above so many requests
 
     def run_begins(self) -> None:
         """The total runs from here."""
@@ -48,8 +54,8 @@ class Waiting:
     def interrupt(self, at: float = -NEVER) -> None:
         """Stop waiting at that time on the backend's clock: by default now, and from now on."""
         self._stop_at = min(self._stop_at, at)
-        if self._scope is not None:
-            self._scope.deadline = min(self._scope.deadline, at)
+        for scope, grace in self._scopes.items():
+            scope.deadline = min(scope.deadline, _struck(at, grace))
 
     def check(self) -> None:
         """Raise what waiting in this turn would raise at once: nothing more may be begun."""
@@ -68,7 +74,21 @@ class Waiting:
         """
         bounds = dict(self._bounds(turn, fragment))
         if not bounds and not self._stoppable:
-            return await awaitable
+            return await self._heeding(awaitable)
+        return await self._heeding(self._within(bounds, awaitable, turn=turn))
+
+    async def on_last_words(self, awaitable: Awaitable[T]) -> T:
+        """What `awaitable` gives: storing or showing what there is, which a stop must not prevent.
+
+        Begun in any case; the total and a stop strike with `GRACE_SECONDS` on top. Raises
+        TimeoutError.
+        """
+        over_at = min(self._deadline, self._stop_at)
+        if over_at == NEVER and not self._stoppable:
+            return await self._heeding(awaitable)
+        return await self._heeding(self._with_grace(over_at, awaitable))
+
+    async def _within(self, bounds: dict[str, float], awaitable: Awaitable[T], *, turn: bool) -> T:
         name = min(bounds, key=bounds.__getitem__, default="")
         timed = bounds or self._stop_at != NEVER
         begun = anyio.current_time() if timed else 0.0
@@ -76,14 +96,50 @@ class Waiting:
         if min(deadline, self._stop_at) <= begun:  # over already: nothing more is begun
             _discard(awaitable)
             raise self._over(name, deadline)
-        with anyio.CancelScope(deadline=min(deadline, self._stop_at)) as self._scope:
-            try:
+        scope = anyio.CancelScope(deadline=min(deadline, self._stop_at))
+        self._scopes[scope] = 0.0
+        try:
+            with scope:
                 return await awaitable
-            finally:
-                self._scope = None
-                if turn and self._turn_left is not None:
-                    self._turn_left -= anyio.current_time() - begun
+        except Exception as error:
+            if scope.cancel_called:  # what was waited for made an error of its own of it
+                raise self._over(name, deadline) from error
+            raise
+        finally:
+            del self._scopes[scope]
+            if turn and self._turn_left is not None:
+                self._turn_left -= anyio.current_time() - begun
         raise self._over(name, deadline)
+
+    async def _with_grace(self, over_at: float, awaitable: Awaitable[T]) -> T:
+        bound = NEVER if over_at == NEVER else _struck(over_at, GRACE_SECONDS)
+        scope = anyio.CancelScope(deadline=bound)
+        self._scopes[scope] = GRACE_SECONDS
+        try:
+            with scope:
+                return await awaitable
+        finally:
+            del self._scopes[scope]
+        raise TimeoutError(f"still waited for {GRACE_SECONDS:g} s after the run was to be over")
+
+    async def _heeding(self, awaitable: Awaitable[T]) -> T:
+        """What `awaitable` gives, unless the caller has been cancelled.
+
+        Of a cancellation that the code waited for swallowed, giving something all the same, the
+        next wait reminds: what it gave is evidence.
+        """
+        before = cancel_requests()
+        if before > self._swallowed:
+            _discard(awaitable)
+            self._swallowed = NEVER
+            await pass_cancellation(0)
+        try:
+            value = await awaitable
+        except Exception:
+            await pass_cancellation(before)
+            raise
+        self._swallowed = before if cancel_requests() > before else NEVER
+        return value
 
     def _over(self, name: str, deadline: float) -> BaseException:
         if self._stop_at < deadline:
@@ -98,6 +154,11 @@ class Waiting:
         seconds = getattr(self.timeouts, fragment) if fragment else None
         if seconds is not None:
             yield fragment, seconds
+
+
+def _struck(at: float, grace: float) -> float:
+    """When what is to be over at that time is cut off."""
+    return max(at, anyio.current_time()) + grace if grace else at
 
 
 def _discard(awaitable: Awaitable[object]) -> None:

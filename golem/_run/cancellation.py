@@ -1,0 +1,40 @@
+"""Who has been cancelled: told apart where foreign code hides a cancellation, or makes one up.
+
+A scope's cancellation (anyio's, trio's) is a state and strikes again at the next checkpoint. A
+native one of asyncio, ``Task.cancel`` or ``asyncio.timeout``, strikes once: where a client or a
+tool makes an error of its own of it, only the task's count of requests still tells.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+import anyio
+import anyio.lowlevel
+import sniffio
+
+
+def cancel_requests() -> int:
+    """How many cancellations the current task has been asked for and has not given back.
+
+    Those of a scope that is around the caller count too until it is left; 0 on trio.
+    """
+    if sniffio.current_async_library() != "asyncio":
+        return 0
+    task = asyncio.current_task()
+    return 0 if task is None else task.cancelling()
+
+
+async def pass_cancellation(before: int) -> None:
+    """Raise the backend's own exception if the caller is cancelled.
+
+    `before`: the `cancel_requests` there were when the code was entered that may have hidden one.
+    """
+    await anyio.lowlevel.checkpoint_if_cancelled()
+    if cancel_requests() > before:
+        raise asyncio.CancelledError
+
+
+def cancelled_by_scope() -> bool:
+    """Whether a scope around the caller is cancelled."""
+    return anyio.current_effective_deadline() == float("-inf")
