@@ -226,9 +226,19 @@ _members = msgspec.json.Decoder(dict[str, Raw])
 def encode_event(event: Event | UnknownEvent) -> bytes:
     """The event as one line of JSON.
 
-    Raises TypeError where the output of a finished run is nothing JSON can carry.
+    An output that JSON cannot carry (a decoder may give anything) is written as
+    ``{"unencodable": "its type"}``; numbers that are not finite as null.
     """
-    return event.data if isinstance(event, UnknownEvent) else encode_json(event)
+    if isinstance(event, UnknownEvent):
+        return event.data
+    try:
+        return encode_json(event)
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        if not isinstance(event, (RunFinished, RunPaused)):
+            raise
+        stand_in = {"unencodable": type(event.result.output).__qualname__}
+        result = msgspec.structs.replace(event.result, output=stand_in)
+        return encode_json(msgspec.structs.replace(event, result=result))
 
 
 def decode_event(data: bytes | str) -> Event | UnknownEvent:

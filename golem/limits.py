@@ -10,6 +10,16 @@ from msgspec import Meta, Struct
 from golem.usage import Usage
 
 
+def check_number(what: str, given: object, *, positive: bool = False) -> None:
+    """Raise TypeError unless `given` is a number, ValueError if it is negative (or 0) or NaN."""
+    if isinstance(given, bool) or not isinstance(given, (int, float)):
+        raise TypeError(f"{what} must be a number, not {type(given).__name__}")
+    if not (given > 0 if positive else given >= 0):
+        raise ValueError(
+            f"{what} must {'be positive' if positive else 'not be negative'}, got {given}"
+        )
+
+
 class UsageLimitError(Exception):
     """A run went over one of its limits; the cause of a RunError of stage ``usage``.
 
@@ -35,7 +45,7 @@ class UsageLimits(Struct, frozen=True, kw_only=True):
     They are checked after every response and before every batch of tools, sub-agents included.
     `per_request_input_tokens` is checked before a request is sent, with a counter.
 
-    Raises ValueError for a negative bound.
+    Raises ValueError for a negative bound, TypeError for one that is no number.
     """
 
     input_tokens: int | None = None
@@ -48,9 +58,8 @@ class UsageLimits(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
-            limit = getattr(self, name)
-            if limit is not None and limit < 0:
-                raise ValueError(f"usage limit {name} must not be negative, got {limit}")
+            if getattr(self, name) is not None:
+                check_number(f"usage limit {name}", getattr(self, name))
 
     def check(
         self,
@@ -88,7 +97,7 @@ class Timeouts(Struct, frozen=True, kw_only=True):
     whole run and also strikes at the next pull, `turn` for one model turn with its retries,
     `first_token` and `between_tokens` for a streamed answer, `tool` for one tool call.
 
-    Raises ValueError for a timeout that is not positive.
+    Raises ValueError for a timeout that is not positive, TypeError for one that is no number.
     """
 
     total: float | None = None
@@ -99,9 +108,8 @@ class Timeouts(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
-            seconds = getattr(self, name)
-            if seconds is not None and not seconds > 0:
-                raise ValueError(f"timeout {name} must be positive, got {seconds}")
+            if getattr(self, name) is not None:
+                check_number(f"timeout {name}", getattr(self, name), positive=True)
 
     def __iter__(self) -> Iterator[float | None]:
         return (getattr(self, name) for name in self.__struct_fields__)

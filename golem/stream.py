@@ -17,6 +17,7 @@ from golem._run.evidence import attach, partial_from
 from golem._run.rules import SayWhen, StopWhen
 from golem.closing import CLEANUP_SECONDS
 from golem.events import Event, Terminal, TextDelta
+from golem.limits import check_number
 from golem.messages import Part, UserMessage
 from golem.rawjson import clean_text
 from golem.result import OutputT, Partial, Result
@@ -46,7 +47,8 @@ class RunStream(Generic[OutputT]):
         self._reading = False
         self._stopping: anyio.Event | None = None  # set when the last events have been read ahead
         self._reader: int | None = None
-        self._over: anyio.Event | None = None  # made by whoever waits for it
+        self._pulled: anyio.Event | None = None  # made by whoever waits for the end of a pull
+        self._closed = False
 
     @property
     def run_id(self) -> str:
@@ -104,14 +106,21 @@ class RunStream(Generic[OutputT]):
         behind an answer, and the run goes on with it; with ``idle`` only behind an answer. Its
         ``message_added`` event tells where. A run that ends otherwise leaves it in `unsaid`.
 
-        Raises ValueError for a part no run may send, for another `when`, or when the run is over.
+        Raises ValueError for nothing to say, for a part no run may send, for another `when`, or
+        when the run is over; TypeError for what is no text.
         """
         if when not in get_args(SayWhen):
             raise ValueError(f"when must be one of {get_args(SayWhen)}, got {when!r}")
+        if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"the message must be text, not {type(text).__name__}")
         if self.outcome is not None:
             raise ValueError("the run is over")
         said = UserMessage(clean_text(text), parts=tuple(parts))
+        if not (said.content or said.parts):
+            raise ValueError("there is nothing to say: neither text nor parts")
         for part in said.parts:
+            if not isinstance(part, Part):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise TypeError(f"expected a Part, not {type(part).__name__}")
             part.validate()
         self._run.enqueue(said, when)
 
@@ -126,27 +135,38 @@ class RunStream(Generic[OutputT]):
         waits for: the stream's reader, for a later stop; a tool or an observer of the run itself.
         None too for a later stop of a stream that nobody reads yet.
 
-        Raises ValueError for another `when`.
+        Raises ValueError for another `when`, and for a negative `within`.
         """
         run = self._run
         if when not in get_args(StopWhen):
             raise ValueError(f"when must be one of {get_args(StopWhen)}, got {when!r}")
-        if run.outcome is None:
-            deadline = None if within is None else anyio.current_time() + within
-            run.request_stop(when, deadline)
-            if self in _inside.get():
+        if within is not None:
+            check_number("within", within)
+        if run.outcome is not None:
+            return run.outcome
+        deadline = None if within is None else anyio.current_time() + within
+        run.request_stop(when, deadline)
+        if self in _inside.get():
+            return None
+        if when != "now":
+            if self._reader in (None, current_task()):
                 return None
-            if self._reading:
+            with anyio.move_on_after(within):
                 await self._ended()
-            elif when == "now":
-                await self._read_ahead()
-            elif self._reader not in (None, current_task()):
-                await self._ended()
+        await self._end_now()
         return run.outcome
 
     async def aclose(self) -> None:
-        """Stop the run where it is and close what it holds; as leaving the ``async with``."""
+        """Stop the run where it is and close what it holds; as leaving the ``async with``.
+
+        A pull that another task is in ends at once, as by ``stop("now")``.
+        """
         with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
+            if self._reading and self not in _inside.get():
+                self._run.request_stop("now")
+                self._closed = True
+                while self._reading:
+                    await self._changes()
             if self._stopping is not None:
                 await self._stopping.wait()
             await self._events.aclose()
@@ -161,6 +181,8 @@ class RunStream(Generic[OutputT]):
             await self._stopping.wait()
         if self._ahead:
             return self._ahead.pop(0)
+        if self._closed:
+            raise StopAsyncIteration
         if self._reading:
             raise RuntimeError("the stream is being read by another task")
         self._reader = current_task()
@@ -176,6 +198,15 @@ class RunStream(Generic[OutputT]):
             _inside.set(outside)
             self._reading = False
             self._tell_waiters()
+
+    async def _end_now(self) -> None:
+        """See a run that is to end now to its end: wait for the pull under way, do the others."""
+        while self._run.outcome is None:
+            if self._reading or self._stopping is not None:
+                await self._changes()
+            else:
+                self._run.request_stop("now")
+                await self._read_ahead()
 
     async def _read_ahead(self) -> None:
         """Take the last events of a run that was stopped between two pulls, for the reader.
@@ -196,14 +227,19 @@ class RunStream(Generic[OutputT]):
 
     async def _ended(self) -> None:
         """Until the run is over."""
-        if self._over is None:
-            self._over = anyio.Event()
-        self._tell_waiters()
-        await self._over.wait()
+        while self._run.outcome is None:
+            await self._changes()
+
+    async def _changes(self) -> None:
+        """Until a pull has ended."""
+        if self._pulled is None:
+            self._pulled = anyio.Event()
+        await self._pulled.wait()
 
     def _tell_waiters(self) -> None:
-        if self._over is not None and self._run.outcome is not None:
-            self._over.set()
+        if self._pulled is not None:
+            self._pulled.set()
+            self._pulled = None
 
     async def __aenter__(self) -> Self:
         return self

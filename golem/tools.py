@@ -132,7 +132,10 @@ class Tool:
 
         Raises TypeError, naming the parameter, for what cannot have a schema.
         """
-        called = name if name is not None else str(getattr(function, "__name__", ""))
+        called = name if name is not None else getattr(function, "__name__", "")
+        if not inspect.isroutine(function):  # a partial, an object: annotations are elsewhere
+            kind = type(function).__name__
+            raise TypeError(f"tool {called!r}: a {kind} is no function; wrap it in one")
         parameters, takes_context = _parameters(function, called)
         documented = description if description is not None else inspect.getdoc(function) or ""
         summary, explained = _read_docstring(documented)
@@ -243,8 +246,12 @@ def _arguments_type(
     for name, hint, default in parameters:
         if explanation := explained.get(name):
             hint = Annotated[hint, msgspec.Meta(description=explanation)]
+        if default is None and not _accepts(hint, None):
+            hint = _or_none(hint)  # what such a signature is meant to say
         field = (name, hint, *_default(default))
         _check(called, name, field)
+        if default is not inspect.Parameter.empty and not _accepts(hint, default):
+            raise TypeError(f"tool {called!r}: parameter {name!r} has a default of another type")
         fields.append(field)
     return msgspec.defstruct(called or "arguments", fields, kw_only=True)
 
@@ -258,6 +265,21 @@ def _default(default: Any) -> tuple[Any, ...]:
     except TypeError:
         return (msgspec.field(default_factory=functools.partial(copy.deepcopy, default)),)
     return (default,)
+
+
+def _or_none(hint: Any) -> Any:
+    return hint | None
+
+
+def _accepts(hint: Any, value: object) -> bool:
+    """Whether a model could have given that value for a parameter of that annotation."""
+    try:
+        msgspec.convert(msgspec.to_builtins(value), hint)
+    except msgspec.ValidationError:
+        return False
+    except TypeError:  # what cannot have a schema is refused as that
+        return True
+    return True
 
 
 def _check(called: str, name: str, field: tuple[Any, ...]) -> None:

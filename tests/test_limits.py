@@ -115,6 +115,61 @@ async def test_the_limits_of_a_run_replace_the_agents() -> None:
     assert caught.value.partial.requests == 5  # type: ignore[union-attr]
 
 
+async def test_only_calls_that_can_run_are_held_against_the_limit() -> None:
+    """Not what is unknown, invalid, or waits for somebody: none of it executes."""
+
+    @tool
+    async def runs(value: int) -> str:
+        return "ran"
+
+    @tool(requires_approval=True)
+    async def asks_first() -> str:
+        return "unreached"
+
+    batch = asks(
+        ("1", "runs", '{"value": 1}'), ("2", "runs", "{}"), ("3", "no"), ("4", "asks_first")
+    )
+    agent = Agent(
+        ScriptedModel([batch]), tools=[runs, asks_first], limits=UsageLimits(tool_calls=1)
+    )
+    result = await agent.run("p")
+    assert (result.tool_calls, len(result.pending.approvals)) == (1, 1)
+
+
+@pytest.mark.parametrize("price", [None, "2", float("nan"), float("inf")])
+async def test_a_price_that_is_no_number_is_named(price: Any) -> None:
+    agent = Agent(ScriptedModel(["x"], usage=EACH), price=lambda usage: price)
+    with pytest.raises(RunError, match="price: expected a finite number") as caught:
+        await agent.run("p")
+    assert caught.value.stage == "usage"
+
+
+async def test_a_counter_that_gives_no_number_fails_at_its_stage() -> None:
+    class Counter:
+        async def count_tokens(self, messages: Any, tools: Any = ()) -> Any:
+            return None
+
+    limits = UsageLimits(per_request_input_tokens=5)
+    with pytest.raises(RunError, match="token count failed") as caught:
+        await Agent(ScriptedModel(["x"]), counter=Counter(), limits=limits).run("p")
+    assert caught.value.stage == "model"
+
+
+async def test_a_model_that_cannot_say_its_name_runs() -> None:
+    class Nameless(ScriptedModel):
+        @property
+        def model(self) -> str:
+            raise RuntimeError("no name")
+
+    assert (await Agent(Nameless(["x"])).run("p")).output == "x"
+
+
+@pytest.mark.parametrize("given", [True, "x", [1]])
+def test_a_timeout_is_a_number(given: Any) -> None:
+    with pytest.raises(TypeError, match="timeout total must be a number"):
+        Timeouts(total=given)
+
+
 @pytest.mark.parametrize("name", UsageLimits.__struct_fields__)
 def test_a_negative_limit_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match=name):

@@ -328,6 +328,15 @@ def unresolved(value: Nowhere) -> str:  # type: ignore[name-defined]  # noqa: F8
     return ""
 
 
+class Called:
+    def __call__(self, value: int) -> str:
+        return ""
+
+
+def wrong_default(value: int = "a") -> str:  # type: ignore[assignment]
+    return ""
+
+
 @pytest.mark.parametrize(
     ("function", "named"),
     [
@@ -341,7 +350,9 @@ def unresolved(value: Nowhere) -> str:  # type: ignore[name-defined]  # noqa: F8
         (foreign, "parameter 'value' has no schema"),
         (unwritable, "parameter 'value' has no schema"),
         (unresolved, "Nowhere"),
-        (functools.partial(positional, 1), "cannot read its annotations"),
+        (functools.partial(positional, 1), "a partial is no function"),
+        (Called(), "a Called is no function"),
+        (wrong_default, "parameter 'value' has a default of another type"),
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )
@@ -495,3 +506,15 @@ async def test_a_complaint_of_a_types_own_validation_goes_to_the_model() -> None
     take.__annotations__ = {"value": Even, "return": str}
     text = await run_one(tool(take), '{"value":{"n":1}}')
     assert "rejected: n must be even - at `$.value`." in text
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"), [("{}", None), ('{"limit": null}', None), ('{"limit": 3}', 3)]
+)
+def test_a_default_of_none_lets_the_model_leave_it_out(given: str, expected: object) -> None:
+    @tool
+    def search(limit: int = None) -> str:  # type: ignore[assignment]  # noqa: RUF013
+        return ""
+
+    assert search.bind(given) == {"limit": expected}
+    assert {"type": "null"} in search.spec.schema["properties"]["limit"]["anyOf"]

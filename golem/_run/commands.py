@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from golem.deferral import DeferralKind
 from golem.messages import AssistantMessage, Message, Part, ToolCall
+from golem.rawjson import clean_text
 
 
 class CallModel(Struct, frozen=True):
@@ -48,7 +49,7 @@ def describe(error: BaseException) -> str:
         said = str(error)
     except Exception:  # noqa: BLE001 - a foreign error whose text is broken too
         said = ""
-    return said or type(error).__name__
+    return clean_text(said) or type(error).__name__
 
 
 def error_type(error: BaseException | None) -> str:

@@ -126,25 +126,28 @@ class Run:
         Cancelled or closed before, it gives the terminal event to the observers and to `outcome`
         only and lets the backend's exception pass untouched.
         """
-        error: RunError | None = None
+        failure: RunFailure | None = None
         try:
-            async with aclosing(self._steps()) as steps:
-                async for event in steps:
-                    await self._herald.show(event)
-                    yield event
-            terminal: ev.Terminal = self._ended()
-        except RunFailure as failure:
-            terminal, error = self._failed(failure)
+            try:
+                async with aclosing(self._steps()) as steps:
+                    async for event in steps:
+                        await self._herald.show(event)
+                        yield event
+            except RunFailure as ending:
+                failure = ending
+            except Exception as unforeseen:  # noqa: BLE001 - from where nothing should fail
+                failure = RunFailure("loop", describe(unforeseen), unforeseen)
+            await self._waiting.remind()
         except GeneratorExit:
             await self.left()
             raise
-        except Exception as unforeseen:  # noqa: BLE001 - from a place where nothing should fail
-            terminal, error = self._failed(RunFailure("loop", describe(unforeseen), unforeseen))
         except BaseException as cancellation:
             attach(cancellation, self.partial)
+            self._waiting.run_ends()
             with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
                 await self._settle(self._stopped("the run was cancelled"))
             raise
+        terminal, error = (self._ended(), None) if failure is None else self._failed(failure)
         try:
             await self._settle(terminal)
         except BaseException as cancellation:
@@ -263,6 +266,7 @@ class Run:
     async def left(self) -> None:
         """Settle a run whose events were closed; one that had not begun never saw that."""
         if self.outcome is None:
+            self._waiting.run_ends()
             await self._settle(self._stopped("the consumer left the stream"))
 
     async def _settle(self, terminal: ev.Terminal) -> ev.Terminal:

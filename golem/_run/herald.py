@@ -11,8 +11,9 @@ import anyio
 
 from golem import events as ev
 from golem._run.transcript import Added
-from golem._run.waiting import GRACE_SECONDS, Waiting
+from golem._run.waiting import Waiting
 from golem.model import Delta, TextDelta, ThinkingDelta
+from golem.rawjson import clean_text
 
 E = TypeVar("E", bound=ev.Event)
 
@@ -47,10 +48,11 @@ class Herald:
     def delta(self, delta: Delta) -> ev.Event:
         """A piece of an answer, as an event."""
         if isinstance(delta, TextDelta):
-            return self.event(ev.TextDelta, delta.text)
+            return self.event(ev.TextDelta, clean_text(delta.text))
         if isinstance(delta, ThinkingDelta):
-            return self.event(ev.ThinkingDelta, delta.text)
-        return self.event(ev.ToolCallDelta, delta.index, delta.id, delta.name, delta.args)
+            return self.event(ev.ThinkingDelta, clean_text(delta.text))
+        texts = map(clean_text, (delta.id, delta.name, delta.args))
+        return self.event(ev.ToolCallDelta, delta.index, *texts)
 
     def added(self, joined: Iterable[Added]) -> Iterator[ev.MessageAdded]:
         """The events of messages that have joined the transcript."""
@@ -69,8 +71,9 @@ class Herald:
         except GeneratorExit:  # thrown away with its event loop: nothing can be awaited any more
             raise
         except BaseException:
+            self._waiting.run_ends()
             for observer in observers:
-                with anyio.move_on_after(GRACE_SECONDS, shield=True):
+                with anyio.CancelScope(shield=True):
                     await self._show(observer, event)
             raise
 

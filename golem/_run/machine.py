@@ -34,6 +34,7 @@ from golem.limits import NO_LIMITS, UsageLimitError
 from golem.messages import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage
 from golem.model import Delta, FinishReason, Response, TextDelta, ThinkingDelta, ToolCallDelta
 from golem.output import ARRIVED
+from golem.rawjson import clean_text
 from golem.result import Partial, Result
 
 C = TypeVar("C", CallModel, RunTools, DecodeOutput)
@@ -432,8 +433,8 @@ class Machine:
             tool_calls=ledger.tool_calls,
             finish_reason=self.finish_reason,
             cost=ledger.cost,
-            text="".join(self._text),
-            thinking="".join(self._thinking),
+            text=clean_text("".join(self._text)),
+            thinking=clean_text("".join(self._thinking)),
             batch_results=self.unrecorded,
             abandoned=tuple(self.abandoned),
         )

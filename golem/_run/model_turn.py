@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from contextlib import aclosing
 
 import anyio
+from msgspec.structs import replace
 
 from golem import events as ev
 from golem._run.commands import CallModel, describe, error_type
@@ -17,6 +18,7 @@ from golem._run.prepare import processed_by
 from golem._run.retry import Attempts
 from golem._run.waiting import Waiting
 from golem.closing import closable
+from golem.codec import dump_message, load_message
 from golem.errors import ProtocolError
 from golem.history.repair import normalize_history
 from golem.limits import UsageLimitError
@@ -208,7 +210,7 @@ async def _one_by_one(
 
 
 def _checked(answer: object) -> Response:
-    """A model's answer, if it is one that every later run can send again."""
+    """A model's answer, if it is one that every later run can send again; without surrogates."""
     message: object = answer.message if isinstance(answer, Response) else None
     if not isinstance(answer, Response) or not isinstance(message, AssistantMessage):
         raise ProtocolError("the model's answer is no Response with an AssistantMessage")
@@ -217,4 +219,15 @@ def _checked(answer: object) -> Response:
             part.validate()
         except ValueError as error:
             raise ProtocolError(f"the model's answer: {error}") from error
-    return answer
+    if all(clean_text(text) is text for text in _texts(message)):
+        return answer
+    return replace(answer, message=load_message(dump_message(message)))
+
+
+def _texts(message: AssistantMessage) -> Iterator[str]:
+    """The texts that a model gave: where surrogates may come in (contract §1)."""
+    yield message.content
+    for thought in message.thinking:
+        yield thought.text
+    for call in message.tool_calls:
+        yield from (call.id, call.name, call.args)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import anyio
 import anyio.to_thread
@@ -145,9 +145,13 @@ class Ready:
 
 def _alone(error: Exception) -> Exception:
     """The one error in a group: what a task group inside a tool makes of it."""
-    while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
-        error = error.exceptions[0]
-    return error
+    alone = error
+    while isinstance(alone, ExceptionGroup):
+        members = cast("ExceptionGroup[Exception]", alone).exceptions
+        if len(members) != 1:
+            return error
+        (alone,) = members
+    return alone
 
 
 def _rejection(reason: str) -> str:

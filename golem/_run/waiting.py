@@ -47,6 +47,10 @@ class Waiting:
         if self.timeouts.total is not None:
             self._deadline = anyio.current_time() + self.timeouts.total
 
+    def run_ends(self) -> None:
+        """What is stored or shown from here on is cut off after its grace."""
+        self._stop_at = -NEVER
+
     def turn_begins(self) -> None:
         """A model turn, with its retries, has its allowance anew."""
         self._turn_left = self.timeouts.turn
@@ -72,6 +76,7 @@ class Waiting:
         `fragment` names the latter: ``first_token`` or ``between_tokens``. Raises TimeoutError,
         saying which timeout it was, and StopNow.
         """
+        await self._remind_before(awaitable)
         bounds = dict(self._bounds(turn, fragment))
         if not bounds and not self._stoppable:
             return await self._heeding(awaitable)
@@ -83,10 +88,26 @@ class Waiting:
         Begun in any case; the total and a stop strike with `GRACE_SECONDS` on top. Raises
         TimeoutError.
         """
+        await self._remind_before(awaitable)
         over_at = min(self._deadline, self._stop_at)
         if over_at == NEVER and not self._stoppable:
             return await self._heeding(awaitable)
         return await self._heeding(self._with_grace(over_at, awaitable))
+
+    async def remind(self) -> None:
+        """Raise the cancellation that the code waited for last has swallowed, if it has."""
+        above, self._swallowed = self._swallowed, NEVER
+        if cancel_requests() > above:
+            await pass_cancellation(0)
+
+    async def _remind_before(self, awaitable: Awaitable[object]) -> None:
+        if self._swallowed == NEVER:
+            return
+        try:
+            await self.remind()
+        except BaseException:
+            _discard(awaitable)
+            raise
 
     async def _within(self, bounds: dict[str, float], awaitable: Awaitable[T], *, turn: bool) -> T:
         name = min(bounds, key=bounds.__getitem__, default="")
@@ -129,10 +150,6 @@ class Waiting:
         next wait reminds: what it gave is evidence.
         """
         before = cancel_requests()
-        if before > self._swallowed:
-            _discard(awaitable)
-            self._swallowed = NEVER
-            await pass_cancellation(0)
         try:
             value = await awaitable
         except Exception:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from typing import Any, get_args
 
@@ -17,6 +18,7 @@ from golem import (
     PendingCall,
     Result,
     RunError,
+    Thinking,
     ToolCall,
     ToolCanceled,
     ToolMessage,
@@ -139,6 +141,41 @@ def test_what_is_no_event_is_a_value_error(data: Any) -> None:
 def test_lone_surrogates_never_keep_an_event_from_being_written() -> None:
     event = decode_event(encode_event(ev.RunFailed(*IDS, "tool", "bad \ud800 name")))
     assert ev.RunFailed(*IDS, "tool", "bad \ufffd name") == event
+
+
+@pytest.mark.parametrize("output", [object(), {(1, 2): 3}, {1j}], ids=["object", "keys", "set"])
+async def test_an_output_that_json_cannot_carry_keeps_no_event_from_being_written(
+    output: Any,
+) -> None:
+    recorder = Recorder()
+    await Agent(ScriptedModel(["x"]), decoder=lambda text: output, on_event=recorder).run("p")
+    read = ev.decode_event(ev.encode_event(recorder.events[-1]))
+    assert isinstance(read, ev.RunFinished)
+    assert read.result.output == {"unencodable": type(output).__name__}
+
+
+LONE = "lone \ud800 half"
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        [LONE],
+        [asks(("1", "echo", '{"said": "\ud800"}')), "x"],
+        [asks(("\ud800", "\ud800")), "x"],
+        [AssistantMessage("x", thinking=(Thinking(LONE),))],
+        [ValueError(LONE)],
+        [Fragments([TextDelta(LONE), ValueError(LONE)])],
+    ],
+    ids=["text", "arguments", "names", "thinking", "error", "dying"],
+)
+async def test_lone_surrogates_of_a_model_stay_outside(script: list[Any]) -> None:
+    recorder = Recorder()
+    async with Agent(ScriptedModel(script), tools=[echo], on_event=recorder).stream("p") as stream:
+        with contextlib.suppress(RunError):
+            async for _ in stream:
+                pass
+    assert [ev.decode_event(ev.encode_event(event)) for event in recorder.events] == recorder.events
 
 
 def test_events_are_values() -> None:

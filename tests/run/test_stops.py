@@ -164,6 +164,60 @@ async def test_a_later_stop_escalates_within_its_time() -> None:
     assert contents(stream) == ["p", "", "echoed", NO_RESULT]
 
 
+@pytest.mark.parametrize("gone", [True, False])
+async def test_a_later_stop_escalates_where_the_reader_does_not_come_back(gone: bool) -> None:
+    """What is left of the run is read by who stops it, and kept for a reader who is only slow."""
+    back, left = anyio.Event(), anyio.Event()
+    stream = Agent(ScriptedModel([asks(("1", "hang"))]), tools=[hang]).stream("p")
+    seen: list[Event] = []
+
+    async def reader() -> None:
+        async for event in stream:
+            seen.append(event)
+            if event.kind == "tool_started":
+                left.set()
+                if gone:
+                    return
+                await back.wait()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(reader)
+        await left.wait()
+        stopped = await stream.stop("after_tools", within=0.01)
+        back.set()
+    assert isinstance(stopped, RunStopped)
+    assert contents(stream) == ["p", "", NO_RESULT]
+    rest = [event async for event in stream]
+    well_formed([*seen, *rest])
+
+
+async def test_a_stop_while_a_reader_pulls_and_goes_is_seen_to_its_end() -> None:
+    stream = Agent(ScriptedModel([asks(("1", "hang"))]), tools=[hang]).stream("p")
+    entered = anyio.Event()
+
+    async def reader() -> None:
+        while (await anext(stream)).kind != "tool_started":
+            pass
+        entered.set()
+        await anext(stream)
+
+    async with anyio.create_task_group() as tasks, stream:
+        tasks.start_soon(reader)
+        await entered.wait()
+        for _ in range(5):
+            await anyio.lowlevel.checkpoint()
+        assert isinstance(await stream.stop(), RunStopped)
+
+
+@pytest.mark.parametrize(
+    ("within", "error"), [(-1, ValueError), (float("nan"), ValueError), ("x", TypeError)]
+)
+async def test_within_is_a_number_of_seconds(within: Any, error: type[Exception]) -> None:
+    async with Agent(ScriptedModel(["x"])).stream("p") as stream:
+        with pytest.raises(error, match="within"):
+            await stream.stop("after_tools", within=within)
+
+
 async def test_a_reader_escalates_too() -> None:
     stream = Agent(ScriptedModel([asks(("1", "hang"))]), tools=[hang]).stream("p")
     async with stream:
@@ -433,6 +487,41 @@ async def test_what_is_said_during_the_last_answer_is_answered_too() -> None:
     assert contents(stream)[:2] == ["p", "first"]
     assert contents(stream)[2:4] == ["late", "not yet"]
     assert stream.unsaid == []
+
+
+@pytest.mark.parametrize("decoded", [False, True])
+async def test_who_has_read_the_last_answer_may_still_say_something(decoded: bool) -> None:
+    options: dict[str, Any] = {"decoder": str} if decoded else {}
+    stream = Agent(ScriptedModel(["first", "second"]), **options).stream("p")
+    async with stream:
+        async for event in stream:
+            if event.kind == "message_added" and event.message.content == "first":
+                stream.enqueue("one more thing")
+    assert contents(stream) == ["p", "first", "one more thing", "second"]
+    assert stream.unsaid == []
+
+
+@pytest.mark.parametrize("when", ["next_turn", "idle"])
+async def test_without_a_turn_left_an_answer_stands_and_the_rest_stays_unsaid(when: Any) -> None:
+    stream = Agent(ScriptedModel(["first", "second"]), max_turns=1).stream("p")
+    async with stream:
+        async for event in stream:
+            if event.kind == "text_delta":
+                stream.enqueue("late", when=when)
+    assert isinstance(stream.outcome, RunFinished)
+    assert [message.content for message in stream.unsaid] == ["late"] * len(stream.unsaid) != []
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "error"),
+    [("", {}, ValueError), (5, {}, TypeError), ("x", {"parts": ["y"]}, TypeError)],
+)
+async def test_only_something_can_be_said(
+    text: Any, options: dict[str, Any], error: type[Exception]
+) -> None:
+    async with Agent(ScriptedModel(["x"])).stream("p") as stream:
+        with pytest.raises(error):
+            stream.enqueue(text, **options)
 
 
 @pytest.mark.parametrize("ticks", range(12))

@@ -11,11 +11,20 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from golem import Agent, AssistantMessage, Event, RunError, TransportError, Usage, tool
+from golem import (
+    Agent,
+    AssistantMessage,
+    Event,
+    RunError,
+    RunStream,
+    TransportError,
+    Usage,
+    tool,
+)
 from golem.events import TERMINAL, RunFinished, RunStopped, TextDelta, ToolFinished, ToolStarted
 from golem.model import Delta, Request, Response
 from golem.model import TextDelta as Text
-from golem.testing import Fragments, ScriptedModel
+from golem.testing import Fragments, FunctionModel, ScriptedModel
 from tests.run.support import Gives, Recorder, SlowRecorder, asks, boom, echo, resumes, well_formed
 
 T = TypeVar("T")
@@ -265,7 +274,7 @@ async def test_trouble_in_closing_the_models_stream_is_logged_and_hides_nothing(
     assert len(caplog.records) == 1
 
 
-async def test_a_stream_in_use_refuses_a_second_reader_and_a_close_and_goes_on() -> None:
+async def test_a_stream_in_use_refuses_a_second_reader_and_goes_on() -> None:
     """One reader at a time; whoever comes in between is told so and the run is unharmed."""
     entered, go = anyio.Event(), anyio.Event()
 
@@ -288,12 +297,43 @@ async def test_a_stream_in_use_refuses_a_second_reader_and_a_close_and_goes_on()
         await entered.wait()
         with pytest.raises(RuntimeError, match="read by another task"):
             await anext(stream)
-        with pytest.raises(RuntimeError, match="already running"):
-            await stream.aclose()
         assert stream.outcome is None
         go.set()
     assert stream.result is not None
     well_formed(recorder.events)
+
+
+@pytest.mark.parametrize("hangs", ["model", "tool"])
+async def test_closing_a_stream_ends_the_pull_that_another_task_is_in(hangs: str) -> None:
+    """As a web handler does that leaves while a task of its own reads."""
+    entered = anyio.Event()
+
+    async def wait() -> str:
+        entered.set()
+        await anyio.sleep_forever()
+        return "unreached"
+
+    async def ask(request: Request) -> str:
+        return await wait()
+
+    recorder = Recorder()
+    scripted = ScriptedModel([asks(("1", "wait"))])
+    model = scripted if hangs == "tool" else FunctionModel(ask)
+    agent = Agent(model, tools=[tool(wait)], on_event=recorder)
+    read: list[str] = []
+
+    async def reader(stream: RunStream[str]) -> None:
+        read.extend([event.kind async for event in stream])
+
+    async with anyio.create_task_group() as group:
+        async with agent.stream("p") as stream:
+            group.start_soon(reader, stream)
+            await entered.wait()
+        assert isinstance(stream.outcome, RunStopped)
+    assert read == recorder.kinds[: len(read)]
+    well_formed(recorder.events)
+    with pytest.raises(StopAsyncIteration):
+        await anext(stream)
 
 
 async def test_a_stream_may_be_read_by_one_task_after_another() -> None:

@@ -1,0 +1,274 @@
+"""The journal holds what the partial holds, however a run ends, and keeps no run from ending."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import anyio
+import pytest
+
+from golem import (
+    Agent,
+    Approval,
+    AssistantMessage,
+    DeferredResults,
+    Event,
+    Message,
+    ModelRetry,
+    RunError,
+    RunStream,
+    TransportError,
+    Usage,
+    normalize_history,
+    tool,
+)
+from golem._run import waiting
+from golem.events import RunFailed, RunStopped
+from golem.history.repair import NO_RESULT
+from golem.model import Delta, Request, Response
+from golem.model import TextDelta as Text
+from golem.testing import ScriptedModel
+from tests.run.support import Recorder, asks, echo, well_formed
+
+
+class Stored:
+    """A journal that remembers."""
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+
+    async def __call__(self, message: Message) -> None:
+        await anyio.lowlevel.checkpoint()
+        self.messages.append(message)
+
+    @property
+    def contents(self) -> list[str]:
+        return [message.content for message in self.messages]
+
+
+class Answers:
+    """A model that gives its whole response, and then something else happens."""
+
+    def __init__(self, then: Callable[[], Any]) -> None:
+        self.then = then
+
+    async def generate(self, request: Request) -> Response:
+        raise NotImplementedError
+
+    async def stream(self, request: Request) -> AsyncIterator[Delta | Response]:
+        yield Text("hello")
+        yield Response(AssistantMessage("hello"), usage=Usage(5, 5))
+        await self.then()
+
+
+async def fails() -> None:
+    raise TransportError("closed badly")
+
+
+async def hangs() -> None:
+    await anyio.sleep_forever()
+
+
+async def read(stream: RunStream[Any], until: str = "") -> list[Event]:
+    seen: list[Event] = []
+    async with stream:
+        try:
+            async for event in stream:
+                seen.append(event)
+                if event.kind == until:
+                    break
+        except RunError:
+            pass
+    return seen
+
+
+@pytest.fixture
+def short_grace(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waiting, "GRACE_SECONDS", 0.02)
+
+
+# What has been produced is stored
+
+
+async def test_a_turn_is_stored_before_its_end_is_shown() -> None:
+    stored = Stored()
+    stream = Agent(ScriptedModel(["hello"]), journal=stored).stream("p")
+    await read(stream, until="model_finished")
+    assert stored.contents == ["p", "hello"]
+
+
+async def test_a_turn_whose_connection_fails_behind_it_is_stored_and_told() -> None:
+    stored, recorder = Stored(), Recorder()
+    stream = Agent(Answers(fails), journal=stored, on_event=recorder).stream("p")
+    await read(stream)
+    assert stored.contents == ["p", "hello"]
+    assert recorder.kinds[-2:] == ["message_added", "run_failed"]
+    assert stream.partial is not None
+    assert stored.messages == stream.partial.messages
+    well_formed(recorder.events)
+
+
+async def test_a_turn_whose_connection_hangs_behind_it_is_stored() -> None:
+    stored = Stored()
+    stream = Agent(Answers(hangs), journal=stored, timeout=0.02).stream("p")
+    await read(stream)
+    assert stored.contents == ["p", "hello"]
+
+
+async def test_a_turn_that_has_no_price_is_stored_and_told() -> None:
+    def price(usage: Usage) -> float:
+        raise ZeroDivisionError
+
+    stored, recorder = Stored(), Recorder()
+    agent = Agent(ScriptedModel(["x"]), price=price, journal=stored, on_event=recorder)
+    with pytest.raises(RunError):
+        await agent.run("p")
+    assert stored.contents == ["p", "x"]
+    assert recorder.kinds[-2:] == ["message_added", "run_failed"]
+
+
+@pytest.mark.parametrize("ends", ["fails", "stops"])
+async def test_the_results_beside_a_batch_are_stored_with_it(ends: str) -> None:
+    """A sibling that is to correct its call has its answer, though the batch has failed."""
+
+    @tool(retries=1)
+    async def refuses() -> str:
+        raise ModelRetry("again")
+
+    @tool
+    async def breaks() -> str:
+        if ends == "stops":
+            await stream.stop()
+        raise ValueError("broken")
+
+    stored = Stored()
+    stream = Agent(
+        ScriptedModel([asks(("1", "refuses"), ("2", "echo"), ("3", "breaks"))]),
+        tools=[refuses, echo, breaks],
+        parallel_tool_calls=True,
+        journal=stored,
+    ).stream("p")
+    await read(stream)
+    assert stream.partial is not None
+    in_partial = {message.content for message in stream.partial.resume_messages}
+    assert in_partial - {NO_RESULT} <= set(stored.contents)
+    assert not normalize_history(stored.messages)[1].dropped
+
+
+async def test_the_answers_of_a_resumed_run_are_stored_before_anything_runs() -> None:
+    stored = Stored()
+
+    @tool(requires_approval=True)
+    async def acts() -> str:
+        assert "It is external." in stored.contents
+        assert any("denied" in content for content in stored.contents)
+        raise ValueError("broken")
+
+    calls = asks(("1", "acts"), ("2", "acts"), ("3", "acts"))
+    agent = Agent(ScriptedModel([calls]), tools=[acts])
+    paused = await agent.run("p")
+    answers = DeferredResults(
+        approvals={"1": True, "2": Approval(False)}, external={"3": "It is external."}
+    )
+    with pytest.raises(RunError, match="broken"):
+        await agent.run(None, history=paused.messages, deferred=answers, journal=stored)
+
+
+async def test_a_write_that_a_cancellation_cut_off_is_made_once_more() -> None:
+    entered = anyio.Event()
+
+    class Slow(Stored):
+        async def __call__(self, message: Message) -> None:
+            if message.content == "hello" and not entered.is_set():
+                entered.set()
+                await anyio.sleep_forever()
+            self.messages.append(message)
+
+    stored = Slow()
+    stream = Agent(ScriptedModel(["hello"]), journal=stored).stream("p")
+    async with anyio.create_task_group() as group:
+        group.start_soon(read, stream)
+        await entered.wait()
+        group.cancel_scope.cancel()
+    assert isinstance(stream.outcome, RunStopped)
+    assert stored.contents == ["p", "hello"]
+
+
+# No journal and no observer keeps a run from ending
+
+
+@pytest.mark.usefixtures("short_grace")
+@pytest.mark.parametrize("place", ["p", "hello"])
+async def test_a_hanging_journal_fails_the_run_at_its_timeout(place: str) -> None:
+    async def write(message: Message) -> None:
+        if message.content == place:
+            await anyio.sleep_forever()
+
+    recorder = Recorder()
+    agent = Agent(ScriptedModel(["hello"]), journal=write, on_event=recorder)
+    with pytest.raises(RunError, match="journal: still waited for") as caught:
+        await agent.run("p", timeout=0.01)
+    assert caught.value.stage == "history"
+    assert isinstance(caught.value.__cause__, TimeoutError)
+    well_formed(recorder.events)
+
+
+@pytest.mark.usefixtures("short_grace")
+async def test_a_stop_does_not_wait_for_a_hanging_journal() -> None:
+    entered = anyio.Event()
+
+    async def write(message: Message) -> None:
+        entered.set()
+        await anyio.sleep_forever()
+
+    stream = Agent(ScriptedModel(["hello"]), journal=write).stream("p")
+    async with anyio.create_task_group() as group:
+        group.start_soon(read, stream)
+        await entered.wait()
+        outcome = await stream.stop()
+    assert isinstance(outcome, RunFailed)
+    assert outcome.stage == "history"
+
+
+async def test_a_stop_lets_the_journal_store_what_it_closes() -> None:
+    stored = Stored()
+
+    @tool
+    async def stops() -> str:
+        await stream.stop()
+        await anyio.sleep_forever()
+        return "unreached"
+
+    stream = Agent(ScriptedModel([asks(("1", "stops"))]), tools=[stops], journal=stored).stream("p")
+    await read(stream)
+    assert isinstance(stream.outcome, RunStopped)
+    assert stored.contents == ["p", "", NO_RESULT]
+
+
+@pytest.mark.usefixtures("short_grace")
+@pytest.mark.parametrize("how", ["timeout", "stop", "cancel"])
+async def test_no_run_waits_for_a_hanging_observer(
+    how: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    entered, recorder = anyio.Event(), Recorder()
+
+    async def observe(event: Event) -> None:
+        if event.kind in ("model_started", "run_failed", "run_stopped"):
+            entered.set()
+            await anyio.sleep_forever()
+
+    timeout = 0.01 if how == "timeout" else None
+    stream = Agent(ScriptedModel(["hello"]), on_event=observe).stream(
+        "p", on_event=recorder, timeout=timeout
+    )
+    async with anyio.create_task_group() as group:
+        group.start_soon(read, stream)
+        await entered.wait()
+        if how == "stop":
+            await stream.stop()
+        elif how == "cancel":
+            group.cancel_scope.cancel()
+    assert isinstance(stream.outcome, RunFailed if how == "timeout" else RunStopped)
+    well_formed(recorder.events)
+    assert "still waited for" in caplog.text
