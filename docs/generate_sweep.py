@@ -31,7 +31,8 @@ Ways to die: *run* and *stream*: cancelled at each suspension, by a cancel scope
 by `task.cancel()` as well, and where tools run in parallel at every turn of the event loop too;
 *stopped*: another task calls `stream.stop()` at each suspension, with
 `when="now"`, `"after_tools"` and `"after_model"`; *left*: the reader leaves the stream at each
-event. The table is made by `docs/generate_sweep.py`; the numbers are points died at.
+event. The table is made by `docs/generate_sweep.py`; the numbers are points died at. Those of
+scenarios in which timers or threads run beside each other differ by a few from run to run.
 
 | scenario | backend | run | stream | stopped | left |
 | --- | --- | ---: | ---: | ---: | ---: |
