@@ -11,7 +11,6 @@ import asyncio
 
 import anyio
 import anyio.lowlevel
-import sniffio
 
 
 def cancel_requests() -> int:
@@ -19,7 +18,7 @@ def cancel_requests() -> int:
 
     Those of a scope that is around the caller count too until it is left; 0 on trio.
     """
-    if sniffio.current_async_library() != "asyncio":
+    if asyncio._get_running_loop() is None:  # noqa: SLF001 - several times as fast as to ask sniffio
         return 0
     task = asyncio.current_task()
     return 0 if task is None else task.cancelling()

@@ -12,7 +12,16 @@ import anyio
 
 from golem import events as ev
 from golem._run.cancellation import cancel_requests, cancelled_by_scope, pass_cancellation
-from golem._run.commands import Crashed, Deferred, Outcome, Rejected, RunTools, describe, error_type
+from golem._run.commands import (
+    Crashed,
+    Deferred,
+    Outcome,
+    Rejected,
+    Returned,
+    RunTools,
+    describe,
+    error_type,
+)
 from golem._run.herald import Herald
 from golem._run.journal import Journal
 from golem._run.machine import Machine, RunFailure
@@ -120,7 +129,8 @@ class ToolBatch:
         self._machine.tool_finished(place, outcome)
         if not isinstance(outcome, Rejected):
             await self._journal.write_result(self._machine, self._batch.result(place))
-        await pass_cancellation(before)  # which the tool may have made a result or an error of
+        if not isinstance(outcome, Returned):
+            await pass_cancellation(before)  # which the tool may have made an outcome of
 
     async def _execute(self, call: ToolCall, ready: Ready) -> Outcome:
         machine = self._machine

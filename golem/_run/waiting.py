@@ -27,6 +27,10 @@ class StopNow(BaseException):
     """The consumer has stopped the run. Not an Exception: no error of a model, tool or decoder."""
 
 
+class _Struck(Exception):
+    """A wait was cut off."""
+
+
 class Waiting:
     """Awaits on behalf of one run, within its timeouts.
 
@@ -76,11 +80,28 @@ class Waiting:
         `fragment` names the latter: ``first_token`` or ``between_tokens``. Raises TimeoutError,
         saying which timeout it was, and StopNow.
         """
-        await self._remind_before(awaitable)
+        if self._swallowed != NEVER:
+            await self._remind_before(awaitable)
         bounds = dict(self._bounds(turn, fragment))
-        if not bounds and not self._stoppable:
-            return await self._heeding(awaitable)
-        return await self._heeding(self._within(bounds, awaitable, turn=turn))
+        if not bounds and self._stop_at == NEVER:
+            try:
+                return await self._wait(awaitable, NEVER)
+            except _Struck as struck:
+                raise StopNow from struck.__cause__
+        name = min(bounds, key=bounds.__getitem__, default="")
+        begun = anyio.current_time()
+        deadline = begun + bounds[name] if bounds else NEVER
+        strikes_at = min(deadline, self._stop_at)
+        if strikes_at <= begun:  # over already: nothing more is begun
+            _discard(awaitable)
+            raise self._over(name, deadline)
+        try:
+            return await self._wait(awaitable, strikes_at)
+        except _Struck as struck:
+            raise self._over(name, deadline) from struck.__cause__
+        finally:
+            if turn and self._turn_left is not None:
+                self._turn_left -= anyio.current_time() - begun
 
     async def on_last_words(self, awaitable: Awaitable[T]) -> T:
         """What `awaitable` gives: storing or showing what there is, which a stop must not prevent.
@@ -88,11 +109,15 @@ class Waiting:
         Begun in any case; the total and a stop strike with `GRACE_SECONDS` on top. Raises
         TimeoutError.
         """
-        await self._remind_before(awaitable)
+        if self._swallowed != NEVER:
+            await self._remind_before(awaitable)
         over_at = min(self._deadline, self._stop_at)
-        if over_at == NEVER and not self._stoppable:
-            return await self._heeding(awaitable)
-        return await self._heeding(self._with_grace(over_at, awaitable))
+        strikes_at = over_at if over_at == NEVER else _struck(over_at, GRACE_SECONDS)
+        try:
+            return await self._wait(awaitable, strikes_at, GRACE_SECONDS)
+        except _Struck as struck:
+            late = f"still waited for {GRACE_SECONDS:g} s after the run was to be over"
+            raise TimeoutError(late) from struck.__cause__
 
     async def remind(self) -> None:
         """Raise the cancellation that the code waited for last has swallowed, if it has."""
@@ -101,60 +126,38 @@ class Waiting:
             await pass_cancellation(0)
 
     async def _remind_before(self, awaitable: Awaitable[object]) -> None:
-        if self._swallowed == NEVER:
-            return
         try:
             await self.remind()
         except BaseException:
             _discard(awaitable)
             raise
 
-    async def _within(self, bounds: dict[str, float], awaitable: Awaitable[T], *, turn: bool) -> T:
-        name = min(bounds, key=bounds.__getitem__, default="")
-        timed = bounds or self._stop_at != NEVER
-        begun = anyio.current_time() if timed else 0.0
-        deadline = begun + bounds[name] if bounds else NEVER
-        if min(deadline, self._stop_at) <= begun:  # over already: nothing more is begun
-            _discard(awaitable)
-            raise self._over(name, deadline)
-        scope = anyio.CancelScope(deadline=min(deadline, self._stop_at))
-        self._scopes[scope] = 0.0
-        try:
-            with scope:
-                return await awaitable
-        except Exception as error:
-            if scope.cancel_called:  # what was waited for made an error of its own of it
-                raise self._over(name, deadline) from error
-            raise
-        finally:
-            del self._scopes[scope]
-            if turn and self._turn_left is not None:
-                self._turn_left -= anyio.current_time() - begun
-        raise self._over(name, deadline)
-
-    async def _with_grace(self, over_at: float, awaitable: Awaitable[T]) -> T:
-        bound = NEVER if over_at == NEVER else _struck(over_at, GRACE_SECONDS)
-        scope = anyio.CancelScope(deadline=bound)
-        self._scopes[scope] = GRACE_SECONDS
-        try:
-            with scope:
-                return await awaitable
-        finally:
-            del self._scopes[scope]
-        raise TimeoutError(f"still waited for {GRACE_SECONDS:g} s after the run was to be over")
-
-    async def _heeding(self, awaitable: Awaitable[T]) -> T:
-        """What `awaitable` gives, unless the caller has been cancelled.
+    async def _wait(self, awaitable: Awaitable[T], strikes_at: float, grace: float = 0.0) -> T:
+        """What `awaitable` gives until then, unless the caller has been cancelled.
 
         Of a cancellation that the code waited for swallowed, giving something all the same, the
         next wait reminds: what it gave is evidence.
         """
         before = cancel_requests()
+        scope: anyio.CancelScope | None = None
         try:
-            value = await awaitable
-        except Exception:
+            if strikes_at == NEVER and not self._stoppable:
+                value = await awaitable
+            else:
+                scope = anyio.CancelScope(deadline=strikes_at)
+                self._scopes[scope] = grace
+                with scope:
+                    value = await awaitable
+                if scope.cancelled_caught:
+                    raise _Struck
+        except Exception as error:
             await pass_cancellation(before)
-            raise
+            if scope is None or not scope.cancel_called or isinstance(error, _Struck):
+                raise
+            raise _Struck from error  # what was waited for made an error of its own of it
+        finally:
+            if scope is not None:
+                del self._scopes[scope]
         self._swallowed = before if cancel_requests() > before else NEVER
         return value
 
