@@ -11,7 +11,7 @@ import anyio
 
 from golem import events as ev
 from golem._run.transcript import Added
-from golem._run.waiting import Waiting
+from golem._run.waiting import OverdueError, Waiting
 from golem.model import Delta, TextDelta, ThinkingDelta
 from golem.rawjson import clean_text
 
@@ -62,7 +62,8 @@ class Herald:
     async def show(self, event: ev.Event) -> None:
         """Show the event to every observer; what they raise is theirs.
 
-        Where one is cancelled, the others still get the event: none of them misses one.
+        Where one is cancelled, the others still get the event: none of them misses one. Who hangs
+        though the run is to be over is shown nothing more.
         """
         observers = iter(self._observers)
         try:
@@ -82,5 +83,8 @@ class Herald:
             done = observer(event)
             if inspect.isawaitable(done):
                 await self._waiting.on_last_words(done)
+        except OverdueError:  # it would hang at every event that is left
+            self._observers = [other for other in self._observers if other is not observer]
+            _log.exception("an observer of run %s hung at event %d", self.run_id, event.seq)
         except Exception:  # noqa: BLE001 - an observer must never fail the run
             _log.exception("an observer of run %s failed at event %d", self.run_id, event.seq)

@@ -27,6 +27,10 @@ class StopNow(BaseException):
     """The consumer has stopped the run. Not an Exception: no error of a model, tool or decoder."""
 
 
+class OverdueError(TimeoutError):
+    """Something goes on though the run is to be over."""
+
+
 class _Struck(Exception):
     """A wait was cut off."""
 
@@ -107,7 +111,7 @@ class Waiting:
         """What `awaitable` gives: storing or showing what there is, which a stop must not prevent.
 
         Begun in any case; the total and a stop strike with `GRACE_SECONDS` on top. Raises
-        TimeoutError.
+        `OverdueError`.
         """
         if self._swallowed != NEVER:
             await self._remind_before(awaitable)
@@ -117,7 +121,7 @@ class Waiting:
             return await self._wait(awaitable, strikes_at, GRACE_SECONDS)
         except _Struck as struck:
             late = f"still waited for {GRACE_SECONDS:g} s after the run was to be over"
-            raise TimeoutError(late) from struck.__cause__
+            raise OverdueError(late) from struck.__cause__
 
     async def remind(self) -> None:
         """Raise the cancellation that the code waited for last has swallowed, if it has."""
