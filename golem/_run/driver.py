@@ -84,12 +84,15 @@ class Run:
         """What the answer on its way amounts to so far; never for acting on."""
         if self._machine is None:
             return None
-        text, calls = self._machine.streamed
+        streamed = self._machine.streamed
+        text = streamed.text
         if not self._plan.output.shapes:
             return text or None
         if self._plan.output_tools:
-            named = {c.index for c in calls if c.name and self._plan.output.is_output_name(c.name)}
-            text = "".join(c.args for c in calls if c.index == min(named, default=-1))
+            is_output = self._plan.output.is_output_name
+            named = {call.index for call in streamed.calls if call.name and is_output(call.name)}
+            first = min(named, default=-1)
+            text = "".join(call.args for call in streamed.calls if call.index == first)
         return self._plan.output.unwrapped(partial_json(text))
 
     @property

@@ -22,6 +22,7 @@ from golem._run.commands import (
     RunTools,
     describe,
 )
+from golem._run.fragments import Fragments
 from golem._run.ledger import Ledger
 from golem._run.resume import Resumption
 from golem._run.rules import CUT_SHORT, PAUSE_TURN, Rules, SayWhen, StopWhen
@@ -32,9 +33,8 @@ from golem.history.repair import no_result
 from golem.history.report import NOTHING_REPAIRED, HistoryRepair
 from golem.limits import NO_LIMITS, UsageLimitError
 from golem.messages import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage
-from golem.model import Delta, FinishReason, Response, TextDelta, ThinkingDelta, ToolCallDelta
+from golem.model import Delta, FinishReason, Response
 from golem.output import ARRIVED
-from golem.rawjson import clean_text
 from golem.result import Partial, Result
 
 C = TypeVar("C", CallModel, RunTools, DecodeOutput)
@@ -95,7 +95,7 @@ class Machine:
         self._rejections: Rejections = Counter()
         self._steering: dict[SayWhen, list[UserMessage]] = {"next_turn": [], "idle": []}
         self._stop: StopWhen | None = None
-        self._forget_fragments()
+        self._fragments = Fragments()
         if resumption is not None:
             self._to_run = tuple(resumption.calls[place] for place in resumption.approved)
             if not self._to_run:
@@ -187,17 +187,11 @@ class Machine:
         """A request of the current `CallModel` goes out."""
         self._at(CallModel)
         self.ledger.requests += 1
-        self._forget_fragments()
+        self._fragments = Fragments()
 
     def fragment(self, delta: Delta) -> None:
         """A piece of the answer has come; it is evidence should the stream die."""
-        self._heard = True
-        if isinstance(delta, TextDelta):
-            self._text.append(delta.text)
-        elif isinstance(delta, ThinkingDelta):
-            self._thinking.append(delta.text)
-        else:
-            self._calls.append(delta)
+        self._fragments.add(delta)
 
     def model_replied(self, response: Response) -> None:
         """The model's turn is complete and joins the transcript."""
@@ -207,7 +201,7 @@ class Machine:
         self._completed_turns += 1
         self.finish_reason = response.finish_reason
         (message,) = self._transcript.add([response.message])
-        self._forget_fragments()
+        self._fragments = Fragments()
         if message.tool_calls:
             self._to_run = message.tool_calls
             if self._output_call_of(message) is not None:
@@ -421,7 +415,7 @@ class Machine:
     def partial(self) -> Partial | None:
         """The evidence so far; None when there is none beyond what the caller knows already."""
         ledger = self.ledger
-        if not (self._heard or ledger.usage or self._completed_turns or ledger.tool_calls):
+        if not (self._fragments or ledger.usage or self._completed_turns or ledger.tool_calls):
             return None
         return Partial(
             messages=self.messages,
@@ -433,8 +427,8 @@ class Machine:
             tool_calls=ledger.tool_calls,
             finish_reason=self.finish_reason,
             cost=ledger.cost,
-            text=clean_text("".join(self._text)),
-            thinking=clean_text("".join(self._thinking)),
+            text=self._fragments.text,
+            thinking=self._fragments.thinking,
             batch_results=self.unrecorded,
             abandoned=tuple(self.abandoned),
         )
@@ -452,19 +446,13 @@ class Machine:
         return [*answers, *map(self._transcript.stamp, made), *self._beside]
 
     @property
-    def streamed(self) -> tuple[str, list[ToolCallDelta]]:
-        """The text and the call fragments of the answer that is on its way."""
-        return "".join(self._text), self._calls
+    def streamed(self) -> Fragments:
+        """What the answer on its way has said."""
+        return self._fragments
 
     def _steer(self, when: SayWhen) -> list[UserMessage]:
         waiting, self._steering[when] = self._steering[when], []
         return waiting
-
-    def _forget_fragments(self) -> None:
-        self._heard = False
-        self._text: list[str] = []
-        self._thinking: list[str] = []
-        self._calls: list[ToolCallDelta] = []
 
     def _at(self, kind: type[C]) -> C:
         """The command being carried out; it must be of that kind."""
