@@ -28,7 +28,7 @@ from golem.messages import (
     UserMessage,
 )
 from golem_adapters._toolkit.body import Wire
-from golem_adapters._toolkit.calls import INTERRUPTED, CallIds, wire_args, wire_tool_name
+from golem_adapters._toolkit.calls import INTERRUPTED, CallIds, embedded_args, wire_tool_name
 from golem_adapters._toolkit.lenient import text
 from golem_adapters.anthropic.blocks import (
     REDACTED,
@@ -115,7 +115,6 @@ class _Walk:
     def __init__(self, dialect: MessagesDialect) -> None:
         self._dialect = dialect
         self._ids = CallIds(dialect.ids)
-        self._server_ids: set[str] = set()
         self._media: list[Wire] = []
         self.system: list[Wire] = []
         self.turns: list[Turn] = []
@@ -181,21 +180,14 @@ class _Walk:
     def _as_it_came(
         self, blocks: list[Block], message: AssistantMessage, wire_ids: list[str]
     ) -> list[Entry]:
-        """The provider's own blocks, to the byte; calls as they are known in this request.
-
-        What server-side tools did goes back once: of a turn that stands in the history twice
-        the provider would refuse the ids.
-        """
-        done = {f"{server_use(block)} {server_result(block)}" for block in blocks} - {" "}
-        repeated = not self._server_ids.isdisjoint(done)
-        self._server_ids |= done
+        """The provider's own blocks, to the byte; calls as they are known in this request."""
         calls = iter(zip(message.tool_calls, wire_ids, strict=True))
         entries: list[Entry] = []
         for block in blocks:
             if block.kind == TOOL_USE:
                 call, wire_id = next(calls)
                 entries.append(_called(block, call, wire_id))
-            elif not (repeated and (server_use(block) or server_result(block))):
+            else:
                 entries += self._kept(block)
         return entries
 
@@ -208,8 +200,7 @@ class _Walk:
             signed = bool(known) and (known[0].signature or known[0].redacted)
             if not (signed or (known and self._dialect.unsigned_thinking)):
                 return []
-        raw = Raw(rawjson.without_lone_surrogates(bytes(block.raw)))
-        return [Entry(raw, block.kind, server_use(block), server_result(block))]
+        return [Entry(_verbatim(block), block.kind, server_use(block), server_result(block))]
 
     def _from_fields(self, message: AssistantMessage, wire_ids: list[str]) -> list[Entry]:
         """A turn as the ordinary fields have it: thinking, text, calls.
@@ -298,8 +289,12 @@ def _tool_use(call: ToolCall, wire_id: str) -> Wire:
         "type": TOOL_USE,
         "id": wire_id,
         "name": wire_tool_name(call.name),
-        "input": Raw(wire_args(call).encode()),
+        "input": Raw(embedded_args(call).encode()),
     }
+
+
+def _verbatim(block: Block) -> Raw:
+    return Raw(rawjson.without_lone_surrogates(bytes(block.raw)))
 
 
 def _called(block: Block, call: ToolCall, wire_id: str) -> Entry:
@@ -307,7 +302,7 @@ def _called(block: Block, call: ToolCall, wire_id: str) -> Entry:
     now = _tool_use(call, wire_id)
     same = block.word("id") == wire_id and block.word("name") == now["name"]
     if same and block.args.encode() == bytes(now["input"]):
-        wire: Wire | Raw = block.raw
+        wire: Wire | Raw = _verbatim(block)
     else:
         wire = {**block.members, **now}
     return Entry(wire, TOOL_USE, wire_id, source=source_of(block))
@@ -323,9 +318,9 @@ class _Settled:
         self._turns = turns
         spoken = [at for at, turn in enumerate(turns) if turn.role == "assistant"]
         self._last = spoken[-1] if spoken else -1  # where the assistant speaks last
-        results = {e.answers for turn in turns for e in turn.entries if e.answers}
-        self._answered = results
-        self._kept: set[str] = set()
+        self._unanswered = _unanswered(turns)
+        self._kept: set[str] = set()  # uses that are sent, and those whose result is
+        self._given: set[str] = set()
         for at in spoken:
             turns[at].entries = self._paired(turns[at].entries, open_ends=self._goes_on(at))
         self._thinking = self._mode(thinking)
@@ -361,14 +356,18 @@ class _Settled:
         """`entries` without half of what a server-side tool did.
 
         A use stays that has a result somewhere, or (`open_ends`) may still get one; a result
-        stays behind its use, and so does the mark of a call that a tool's program made.
+        stays behind its use, and so does the mark of a call that a tool's program made. Of a
+        turn that stands in the history twice both stay once: ids must not be repeated.
         """
         kept: list[Entry] = []
         for entry in entries:
-            if entry.answers and entry.answers not in self._kept:
-                continue
+            if entry.answers:
+                if entry.answers not in self._kept or entry.answers in self._given:
+                    continue
+                self._given.add(entry.answers)
             if entry.kind != TOOL_USE and entry.id:
-                if not open_ends and entry.id not in self._answered:
+                loose = not open_ends and entry.id in self._unanswered
+                if loose or entry.id in self._kept:
                     continue
                 self._kept.add(entry.id)
             if entry.source and entry.source not in self._kept:
@@ -401,6 +400,19 @@ class _Settled:
         if at < len(self._turns) - 1 or thinks:
             return kept
         return [entry for entry in kept if entry.kind not in THOUGHTS]
+
+
+def _unanswered(turns: list[Turn]) -> set[str]:
+    """The uses of server-side tools that no result follows."""
+    results: set[str] = set()
+    found: set[str] = set()
+    for turn in reversed(turns):
+        for entry in reversed(turn.entries):
+            if entry.answers:
+                results.add(entry.answers)
+            elif entry.kind != TOOL_USE and entry.id and entry.id not in results:
+                found.add(entry.id)
+    return found
 
 
 def _unsourced(block: Wire | Raw) -> Wire:
