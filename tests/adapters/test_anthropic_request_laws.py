@@ -85,7 +85,7 @@ BLOCKS = st.one_of(
         {"type": st.just("tool_use"), "id": IDS, "name": NAMES, "input": INPUTS},
         optional={
             "caller": st.just({"type": "direct"})
-            | SERVER_IDS.map(lambda id: {"type": "code_execution_20260120", "tool_id": id})
+            | SERVER_IDS.map(lambda name: {"type": "code_execution_20260120", "tool_id": name})
         },
     ),
     st.fixed_dictionaries(
