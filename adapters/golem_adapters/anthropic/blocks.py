@@ -119,12 +119,10 @@ def story(blocks: Iterable[Block], provider: str) -> Story:
         match block.kind:
             case "text":
                 texts.append(block.word("text"))
-            case "thinking" | "redacted_thinking":
-                thinking.extend(thought(block, provider))
             case "tool_use":
                 calls.append(asked(block))
             case _:
-                pass
+                thinking.extend(thought(block, provider))
     return Story("".join(texts), tuple(thinking), tuple(calls))
 
 
@@ -135,10 +133,12 @@ def asked(block: Block) -> Asked:
 
 
 def thought(block: Block, provider: str) -> tuple[Thinking, ...]:
-    """The thinking in `block`, if it says or proves anything."""
+    """The thinking in `block`, if it is some and says or proves anything."""
     if block.kind == REDACTED:
         data = block.word("data")
         return (Thinking(redacted=data, provider=provider),) if data else ()
+    if block.kind != THINKING:
+        return ()
     said, signature = block.word("thinking"), block.word("signature")
     if not said and not signature:
         return ()
