@@ -21,9 +21,10 @@ from golem.messages import (
     UserMessage,
 )
 from golem.model import OutputSchema, Request, Settings, ToolChoice, ToolSpec
-from golem_adapters.anthropic.conversation import FAILED, OPENING, SAID_NOTHING
+from golem_adapters.anthropic.conversation import FAILED, SAID_NOTHING
 from golem_adapters.anthropic.dialect import dialect_named
 from golem_adapters.anthropic.request import Options, api_version, encode_count
+from golem_adapters.anthropic.turns import OPENING
 from tests.adapters.encoding import check
 from tests.adapters.messaging import answered, body_of, encode, shape, wire
 

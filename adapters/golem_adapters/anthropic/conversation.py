@@ -1,7 +1,7 @@
 """From a history to `system` and `messages`. Pure and deterministic.
 
 One walk writes each message's blocks into turns that alternate. What only the whole request can
-tell is settled after it (`_Settled`): whether a server-side tool's use was ever answered, and
+tell is settled after it (``turns``): whether a server-side tool's use was ever answered, and
 what may stand at the end. Of a longer history the same blocks stand at the front, so that prompt
 caches hold. The history is a repaired one; what this wire still cannot take is mapped here
 (ids, tool names), left out silently where it means nothing elsewhere (foreign thinking and
@@ -11,7 +11,6 @@ blocks) or refused as `golem.errors.UnsupportedContentError`.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from msgspec import Raw
@@ -39,7 +38,6 @@ from golem_adapters.anthropic.blocks import (
     TOOL_USE,
     Block,
     own_blocks,
-    read_block,
     server_result,
     server_use,
     source_of,
@@ -47,9 +45,7 @@ from golem_adapters.anthropic.blocks import (
 )
 from golem_adapters.anthropic.dialect import MessagesDialect
 from golem_adapters.anthropic.media import content_block
-
-OPENING: Final = "(The conversation so far:)"
-"""What a user is given to say where a history begins with the assistant or with nobody."""
+from golem_adapters.anthropic.turns import Entry, Turn, close, mode_of, said, settled, text_block
 
 SAID_NOTHING: Final = "(no text)"
 """Stands for a user's blank message, which the API refuses; left out, its neighbors would run
@@ -57,30 +53,6 @@ together, or the request would end with the assistant's words."""
 
 FAILED: Final = "The tool failed."
 """Stands for the text of a failed call that has none, which the API refuses."""
-
-_ON: Final = ("enabled", "adaptive", "between_tools")
-
-
-class Entry(NamedTuple):
-    """A block of a turn.
-
-    `id` is what a call or a server-side tool's use is known by, `answers` the id of the use that
-    a server-side tool's result is for, `source` the id of the use that made a call.
-    """
-
-    block: Wire | Raw
-    kind: str
-    id: str = ""
-    answers: str = ""
-    source: str = ""
-
-
-@dataclass(slots=True)
-class Turn:
-    """Everything that one side says before the other does."""
-
-    role: str
-    entries: list[Entry] = field(default_factory=list[Entry])
 
 
 class Conversation(NamedTuple):
@@ -102,7 +74,12 @@ def conversation(
     for index, message in enumerate(messages):
         walk.take(index, message)
     walk.end_batch()
-    return _Settled(walk.turns, thinking).conversation(walk.system)
+    turns = settled(walk.turns)
+    mode = mode_of(turns, thinking)
+    if turns[-1].role == "assistant":
+        close(turns[-1], mode)
+    written = [{"role": t.role, "content": [e.block for e in t.entries]} for t in turns]
+    return Conversation(walk.system, written, mode)
 
 
 class _Walk:
@@ -152,14 +129,14 @@ class _Walk:
         if not message.content.strip():
             return
         if self.turns:
-            self._say("user", [_said(message.content)])
+            self._say("user", [said(message.content)])
         else:
-            self.system.append(_text(message.content))
+            self.system.append(text_block(message.content))
 
     def _user(self, index: int, message: UserMessage) -> None:
-        entries = [_said(message.content)] if message.content.strip() else []
+        entries = [said(message.content)] if message.content.strip() else []
         entries += map(_medium, self._blocks(index, message.parts, message.parts))
-        self._say("user", entries or [_said(SAID_NOTHING)])
+        self._say("user", entries or [said(SAID_NOTHING)])
 
     # --- assistant turns
 
@@ -209,7 +186,7 @@ class _Walk:
         """
         entries = self._thoughts(message) if message.native is None else []
         if message.content.strip():
-            entries.append(_said(message.content))
+            entries.append(said(message.content))
         for call, wire_id in zip(message.tool_calls, wire_ids, strict=True):
             entries.append(Entry(_tool_use(call, wire_id), TOOL_USE, wire_id))
         return entries
@@ -236,16 +213,16 @@ class _Walk:
         if wire_id is None:
             return  # not in a repaired history; the provider would refuse the whole request
         parts = self._blocks(index, message.parts, message.parts)
-        said = message.content if message.content.strip() else ""
+        words = message.content if message.content.strip() else ""
         if message.failed:
-            self._answer(wire_id, said or FAILED, failed=True)  # text only, and never none
+            self._answer(wire_id, words or FAILED, failed=True)  # text only, and never none
             if parts:
                 label = f"Attached to the result of {message.tool_name or 'the tool'} ({wire_id}):"
                 self._attach(label, parts)
         elif parts:
-            self._answer(wire_id, [_text(said), *parts] if said else parts, failed=False)
+            self._answer(wire_id, [text_block(words), *parts] if words else parts, failed=False)
         else:
-            self._answer(wire_id, said, failed=False)
+            self._answer(wire_id, words, failed=False)
 
     def _answer(self, wire_id: str, content: str | list[Wire], *, failed: bool) -> None:
         block: Wire = {"type": TOOL_RESULT, "tool_use_id": wire_id}
@@ -258,7 +235,7 @@ class _Walk:
     # --- media
 
     def _attach(self, label: str, blocks: list[Wire]) -> None:
-        self._media += [_text(label), *blocks]
+        self._media += [text_block(label), *blocks]
 
     def _blocks(self, index: int, parts: tuple[Part, ...], among: tuple[Part, ...]) -> list[Wire]:
         """The blocks for `parts`, which are numbered as they stand `among` the message's."""
@@ -270,14 +247,6 @@ class _Walk:
                 raise UnsupportedContentError(f"{place}: {wire} in Messages ({self._dialect.name})")
             found.append(wire)
         return found
-
-
-def _text(words: str) -> Wire:
-    return {"type": TEXT, "text": words}
-
-
-def _said(words: str) -> Entry:
-    return Entry(_text(words), TEXT)
 
 
 def _medium(block: Wire) -> Entry:
@@ -306,134 +275,3 @@ def _called(block: Block, call: ToolCall, wire_id: str) -> Entry:
     else:
         wire = {**block.members, **now}
     return Entry(wire, TOOL_USE, wire_id, source=source_of(block))
-
-
-# --- what only the whole request can tell
-
-
-class _Settled:
-    """The turns of a request, without what the provider refuses in them as a whole."""
-
-    def __init__(self, turns: list[Turn], thinking: str) -> None:
-        self._turns = turns
-        spoken = [at for at, turn in enumerate(turns) if turn.role == "assistant"]
-        self._last = spoken[-1] if spoken else -1  # where the assistant speaks last
-        self._unanswered = _unanswered(turns)
-        self._kept: set[str] = set()  # uses that are sent, and those whose result is
-        self._given: set[str] = set()
-        for at in spoken:
-            turns[at].entries = self._paired(turns[at].entries, open_ends=self._goes_on(at))
-        self._thinking = self._mode(thinking)
-
-    def conversation(self, system: list[Wire]) -> Conversation:
-        turns: list[Turn] = []
-        for at, turn in enumerate(self._turns):
-            entries = turn.entries
-            if turn.role == "assistant":
-                entries = self._without_loose_thoughts(entries, at)
-            if entries and turns and turns[-1].role == turn.role:
-                turns[-1].entries += entries  # what stood between them is gone
-            elif entries:
-                turns.append(Turn(turn.role, entries))
-        if not turns or turns[0].role != "user":
-            turns.insert(0, Turn("user", [_said(OPENING)]))
-        if turns[-1].role == "assistant":
-            turns[-1].entries[-1] = _trimmed(turns[-1].entries[-1])
-        written = [{"role": t.role, "content": [e.block for e in t.entries]} for t in turns]
-        return Conversation(system, written, self._thinking)
-
-    def _goes_on(self, at: int) -> bool:
-        """Whether the model itself will go on with the turn at `at`.
-
-        It was paused there, or waits for nothing but the results that follow.
-        """
-        if at != self._last:
-            return False
-        rest = self._turns[at + 1 :]
-        return not rest or (len(rest) == 1 and rest[0].entries[0].kind == TOOL_RESULT)
-
-    def _paired(self, entries: list[Entry], *, open_ends: bool) -> list[Entry]:
-        """`entries` without half of what a server-side tool did.
-
-        A use stays that has a result somewhere, or (`open_ends`) may still get one; a result
-        stays behind its use, and so does the mark of a call that a tool's program made. Of a
-        turn that stands in the history twice both stay once: ids must not be repeated.
-        """
-        kept: list[Entry] = []
-        for entry in entries:
-            if entry.answers:
-                if entry.answers not in self._kept or entry.answers in self._given:
-                    continue
-                self._given.add(entry.answers)
-            if entry.kind != TOOL_USE and entry.id:
-                loose = not open_ends and entry.id in self._unanswered
-                if loose or entry.id in self._kept:
-                    continue
-                self._kept.add(entry.id)
-            if entry.source and entry.source not in self._kept:
-                entry = entry._replace(block=_unsourced(entry.block))
-            kept.append(entry)
-        return kept
-
-    def _mode(self, thinking: str) -> str:
-        """The mode of thinking that the last turn can be continued in.
-
-        With a budget the turn that goes on has to begin with thinking; one of another provider
-        does not, and can only be continued without.
-        """
-        if thinking != "enabled" or self._last < 0 or not self._goes_on(self._last):
-            return thinking
-        entries = self._turns[self._last].entries
-        return thinking if entries and entries[0].kind in THOUGHTS else "disabled"
-
-    def _without_loose_thoughts(self, entries: list[Entry], at: int) -> list[Entry]:
-        """`entries` without thinking that leads to nothing, which no turn may end with.
-
-        At the end of the request there is none at all unless the model thinks on there.
-        """
-        end = len(entries)
-        while end and entries[end - 1].kind in THOUGHTS:
-            end -= 1
-        kept = entries[:end]
-        paused = any(e.answers or (e.id and e.kind != TOOL_USE) for e in kept)
-        thinks = self._thinking in _ON or (paused and not self._thinking)
-        if at < len(self._turns) - 1 or thinks:
-            return kept
-        return [entry for entry in kept if entry.kind not in THOUGHTS]
-
-
-def _unanswered(turns: list[Turn]) -> set[str]:
-    """The uses of server-side tools that no result follows."""
-    results: set[str] = set()
-    found: set[str] = set()
-    for turn in reversed(turns):
-        for entry in reversed(turn.entries):
-            if entry.answers:
-                results.add(entry.answers)
-            elif entry.kind != TOOL_USE and entry.id and entry.id not in results:
-                found.add(entry.id)
-    return found
-
-
-def _unsourced(block: Wire | Raw) -> Wire:
-    """A call without the mark of the program that made it."""
-    if not isinstance(block, Raw):
-        return {name: value for name, value in block.items() if name != "caller"}
-    read = read_block(block)
-    found = dict(read.members) if read is not None else {}
-    found.pop("caller", None)
-    if read is not None:
-        found["input"] = Raw(read.args.encode())
-    return found
-
-
-def _trimmed(entry: Entry) -> Entry:
-    """The last block without blanks at its end, which the API refuses there."""
-    if entry.kind != TEXT:
-        return entry
-    read = read_block(entry.block) if isinstance(entry.block, Raw) else None
-    block = read.members if read is not None else entry.block
-    if isinstance(block, Raw):
-        return entry
-    words = text(block["text"])
-    return entry._replace(block={**block, "text": words.rstrip()}) if words[-1].isspace() else entry
