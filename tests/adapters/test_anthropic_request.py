@@ -24,7 +24,7 @@ from golem.model import OutputSchema, Request, Settings, ToolChoice, ToolSpec
 from golem_adapters.anthropic.conversation import FAILED, SAID_NOTHING
 from golem_adapters.anthropic.dialect import dialect_named
 from golem_adapters.anthropic.request import Options, api_version, encode_count
-from golem_adapters.anthropic.turns import OPENING
+from golem_adapters.anthropic.turns import GO_ON, OPENING
 from tests.adapters.encoding import check
 from tests.adapters.messaging import answered, body_of, encode, shape, wire
 
@@ -304,7 +304,7 @@ def test_media_that_a_model_made_follow_its_turn_as_the_users() -> None:
         "user:text,image,text",
     ]
     spoken = AssistantMessage("said", parts=(Part.audio(b"x", "audio/wav"),))
-    assert shape(wire([*ASK, spoken])) == ["user:text", "assistant:text"]
+    assert shape(wire([*ASK, spoken])) == ["user:text", "assistant:text", "user:text"]
 
 
 def test_arguments_are_objects_on_the_wire() -> None:
@@ -325,7 +325,7 @@ def test_arguments_are_objects_on_the_wire() -> None:
 
 def test_neighbors_of_one_role_are_one_turn() -> None:
     history = [*ASK, UserMessage("b"), AssistantMessage("c"), AssistantMessage("d")]
-    assert shape(wire(history)) == ["user:text,text", "assistant:text,text"]
+    assert shape(wire(history)) == ["user:text,text", "assistant:text,text", "user:text"]
 
 
 def test_blank_texts_are_never_sent() -> None:
@@ -348,9 +348,10 @@ def test_a_history_that_begins_with_the_assistant_is_opened() -> None:
     ]
 
 
-def test_the_last_words_of_the_assistant_lose_their_blanks_only_at_the_end() -> None:
+def test_a_history_that_ends_with_the_assistant_is_gone_on_with() -> None:
     answer = AssistantMessage("a \n")
-    assert wire([*ASK, answer])[-1]["content"][0]["text"] == "a"
+    sent = wire([*ASK, answer])
+    assert [m["content"][0]["text"] for m in sent] == ["hi", "a", GO_ON]
     assert wire([*ASK, answer, UserMessage(" b ")])[1]["content"][0]["text"] == "a \n"
 
 
@@ -403,16 +404,19 @@ def test_thinking_that_led_to_nothing_is_left_out() -> None:
     assert shape(wire([*ASK, alone, AssistantMessage("a")], thinking={"type": "adaptive"})) == [
         "user:text",
         "assistant:thinking,text",
+        "user:text",
     ]
 
 
-def test_at_the_end_of_a_request_there_is_thinking_only_while_it_is_on() -> None:
-    history = [*ASK, AssistantMessage("a", thinking=(thought(),))]
-    on = {"type": "adaptive"}
-    assert shape(wire(history, thinking=on))[1] == "assistant:thinking,text"
-    assert shape(wire(history, thinking={"type": "disabled"}))[1] == "assistant:text"
-    assert shape(wire(history))[1] == "assistant:text"
-    assert shape(wire([*history, UserMessage("b")]))[1] == "assistant:thinking,text"
+def test_a_paused_turn_holds_no_thinking_once_it_is_off() -> None:
+    paused = answered([{"type": "thinking", "thinking": "t", "signature": "s"}, *SEARCH])
+    history = [*ASK, paused]
+    kept = "assistant:thinking,server_tool_use,web_search_tool_result,text"
+    for mode in (None, {"type": "adaptive"}, BUDGET):
+        assert shape(wire(history, thinking=mode)) == ["user:text", kept]
+    off = wire(history, thinking={"type": "disabled"})
+    assert shape(off)[1] == kept.replace("thinking,", "")
+    assert shape(wire([*history, UserMessage("b")], thinking={"type": "disabled"}))[1] == kept
 
 
 def test_a_turn_of_another_provider_is_gone_on_with_without_thinking() -> None:

@@ -9,13 +9,15 @@ from typing import Any
 import pytest
 from msgspec import Raw, structs
 
-from golem.messages import AssistantMessage, Message, Native
+from golem.messages import AssistantMessage, Message, Native, UserMessage
 from tests.adapters.encoding import check
 from tests.adapters.messaging import encode
 from tests.cases import field_reports, messages, name_of
 
 PROVIDER = "anthropic"
-CASES = field_reports("serialize:anthropic")
+CASES = field_reports("serialize:anthropic") + [
+    case for case in field_reports("resume") if case.get("args", {}).get("serializeAs") == PROVIDER
+]
 
 
 def history_of(case: dict[str, Any]) -> list[Message]:
@@ -29,7 +31,9 @@ def history_of(case: dict[str, Any]) -> list[Message]:
             # The order of texts and calls is in `native`; the text itself is in `content`.
             item["parts"] = [part for part in item["parts"] if part["type"] != "text"]
     stored = messages(neutral)
-    return [with_native(m, item) for m, item in zip(stored, case["messages"], strict=True)]
+    history = [with_native(m, item) for m, item in zip(stored, case["messages"], strict=True)]
+    prompt = case.get("args", {}).get("prompt")
+    return [*history, UserMessage(prompt)] if prompt else history
 
 
 def media_types(parts: Any) -> list[dict[str, Any]]:
@@ -98,6 +102,6 @@ def test_a_reported_history_becomes_a_request_the_provider_takes(case: dict[str,
     for text in [*expect.get("contentPresent", ()), *expect.get("otherTextVerbatim", ())]:
         assert json.dumps(text, ensure_ascii=False)[1:-1] in sent
     if expect.get("finalAssistantNoTrailingSpace"):
-        text = body["messages"][-1]["content"][-1]["text"]
-        assert text.rstrip() == text
+        texts = [m["content"][-1]["text"] for m in body["messages"][-2:]]
+        assert [text.rstrip() for text in texts] == texts
     assert encoded(case) == data

@@ -169,10 +169,10 @@ def refusals(body: dict[str, Any]) -> list[str]:
             first = content[0]["type"] in ("thinking", "redacted_thinking")
             found += [] if first else ["expected thinking"]
         if last and message["role"] == "assistant":
-            thinks = body.get("thinking", {"type": ""})["type"]
+            off = body.get("thinking", {"type": ""})["type"] == "disabled"
             kinds = {block["type"] for block in content}
             paused = kinds & {"server_tool_use", "web_search_tool_result"}
-            off = thinks == "disabled" or (not thinks and not paused)
+            found += [] if paused else ["ends with the assistant"]
             found += ["thinking while it is off"] if off and "thinking" in kinds else []
     if body["messages"][0]["role"] != "user":
         found.append("begins with the assistant")

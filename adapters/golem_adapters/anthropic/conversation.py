@@ -76,8 +76,7 @@ def conversation(
     walk.end_batch()
     turns = settled(walk.turns)
     mode = mode_of(turns, thinking)
-    if turns[-1].role == "assistant":
-        close(turns[-1], mode)
+    close(turns, mode)
     written = [{"role": t.role, "content": [e.block for e in t.entries]} for t in turns]
     return Conversation(walk.system, written, mode)
 

@@ -18,7 +18,8 @@ from golem_adapters.anthropic.blocks import TEXT, THOUGHTS, TOOL_RESULT, TOOL_US
 OPENING: Final = "(The conversation so far:)"
 """What a user is given to say where a history begins with the assistant or with nobody."""
 
-_ON: Final = ("enabled", "adaptive", "between_tools")
+GO_ON: Final = "Continue."
+"""What a user is given to say where a history ends with words of the assistant."""
 
 
 class Entry(NamedTuple):
@@ -110,12 +111,12 @@ def settled(turns: list[Turn]) -> list[Turn]:
 
 
 def _goes_on(turns: list[Turn]) -> Turn | None:
-    """The turn of the assistant that the model itself will go on with.
+    """The turn of the assistant that the model itself will go on with, if there is one.
 
     It was paused there, or waits for nothing but the results that follow.
     """
     if turns and turns[-1].role == "assistant":
-        return turns[-1]
+        return turns[-1] if _paused(turns[-1]) else None
     if len(turns) > 1 and turns[-1].entries[0].kind == TOOL_RESULT:
         return turns[-2]
     return None
@@ -133,15 +134,25 @@ def mode_of(turns: list[Turn], thinking: str) -> str:
     return "disabled"
 
 
-def close(turn: Turn, thinking: str) -> None:
-    """Make `turn` one that a request may end with: no blanks at its end, and no thinking.
+def close(turns: list[Turn], thinking: str) -> None:
+    """Let `turns` end with the user's side, or with a turn that the model goes on with.
 
-    Unless the model thinks on there: its thinking is on, or a server-side tool paused it.
+    That one ends without blanks, and holds no thinking where `thinking` is off. Other words of
+    the assistant at the end are no question: most models refuse them.
     """
-    paused = any(e.answers or (e.id and e.kind != TOOL_USE) for e in turn.entries)
-    if thinking not in _ON and (thinking or not paused):
-        turn.entries = [entry for entry in turn.entries if entry.kind not in THOUGHTS]
-    turn.entries[-1] = _trimmed(turn.entries[-1])
+    last = turns[-1]
+    if last.role != "assistant":
+        return
+    if not _paused(last):
+        turns.append(Turn("user", [said(GO_ON)]))
+    elif thinking == "disabled":
+        last.entries = [entry for entry in last.entries if entry.kind not in THOUGHTS]
+    last.entries[-1] = _trimmed(last.entries[-1])
+
+
+def _paused(turn: Turn) -> bool:
+    """Whether tools that the server runs had a part in `turn`, so that it may have been paused."""
+    return any(entry.answers or (entry.id and entry.kind != TOOL_USE) for entry in turn.entries)
 
 
 def _unanswered(turns: list[Turn]) -> set[str]:
