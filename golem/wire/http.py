@@ -153,12 +153,8 @@ class HTTPModel:
 
     async def generate(self, request: Request) -> Response:
         """The complete answer. See `golem.model.Model.generate`."""
-        response = await self._send(self._wire.encode(request, stream=False))
-        try:
-            body = await _read(response, MAX_BODY)
-        except self._failures as error:
-            raise translated(error, self._host) from error
-        return self._wire.decode(request, _headers(response), body)
+        headers, body = await self._ask(self._wire.encode(request, stream=False))
+        return self._wire.decode(request, headers, body)
 
     async def stream(self, request: Request) -> AsyncGenerator[Delta | Response, None]:
         """The answer as it comes. See `golem.model.Model.stream`.
@@ -214,6 +210,15 @@ class HTTPModel:
     @property
     def _host(self) -> str:
         return urlsplit(self._wire.base_url).hostname or "the server"
+
+    async def _ask(self, call: HTTPCall) -> tuple[Mapping[str, str], bytes]:
+        """Headers and body of the successful answer to `call`, whichever endpoint it is for."""
+        response = await self._send(call)
+        try:
+            body = await _read(response, MAX_BODY)
+        except self._failures as error:
+            raise translated(error, self._host) from error
+        return _headers(response), body
 
     async def _send(self, call: HTTPCall) -> httpx.Response:
         """The successful response to `call`, its body still to be read."""

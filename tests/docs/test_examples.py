@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -27,6 +28,7 @@ OFFLINE = {
     "testing_without_a_provider.py": "passed: streamed_as_you_like",
     "tools.py": "c4 order   FAILED only 2 left of 'cup'",
 }
+WITHOUT_A_KEY = {"anthropic_messages.py": "ANTHROPIC_API_KEY=sk-ant-"}
 WITH_A_MODEL = {"conversation.py", "demo.py"}
 HELPERS = {"choose_model.py"}
 
@@ -43,6 +45,20 @@ def test_an_offline_example_runs(name: str) -> None:
     assert OFFLINE[name] in done.stdout
 
 
+@pytest.mark.parametrize("name", sorted(WITHOUT_A_KEY))
+def test_a_providers_example_says_what_it_needs(name: str) -> None:
+    keyless = {name: value for name, value in os.environ.items() if "API_KEY" not in name}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(EXAMPLES / name)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=keyless,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert WITHOUT_A_KEY[name] in done.stdout
+
+
 def test_no_example_is_forgotten() -> None:
     programs = {path.name for path in EXAMPLES.glob("*.py")}
-    assert programs == OFFLINE.keys() | WITH_A_MODEL | HELPERS
+    assert programs == OFFLINE.keys() | WITHOUT_A_KEY.keys() | WITH_A_MODEL | HELPERS

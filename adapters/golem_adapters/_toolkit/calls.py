@@ -7,7 +7,10 @@ history begins with the same bytes and prompt caches hold.
 
 from __future__ import annotations
 
+import json
+import math
 import re
+import sys
 from collections.abc import Iterable
 from hashlib import blake2b
 from typing import Final
@@ -25,6 +28,10 @@ INTERRUPTED: Final = (
 
 _BLANKS: Final = " \t\n\r"
 _LETTERS: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_LONGEST_INTEGER: Final = 309
+_LARGE: Final = re.compile(r"[0-9][eE]\+?[0-9]{3}|[0-9]{309}")
+"""What every number past a double's range has in it, and little else."""
+
 _TOOL_NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _NO_NAME_CHARACTER: Final = re.compile(r"[^a-zA-Z0-9_-]")
 
@@ -41,6 +48,31 @@ def wire_args(call: ToolCall) -> str:
     if not text.strip():
         return "{}"
     return msgspec.json.encode({"truncated_args": rawjson.clean_text(text)}).decode()
+
+
+def embedded_args(call: ToolCall) -> str:
+    """`wire_args` for a wire that has them as JSON and not as text, where a server reads them.
+
+    A number past the range of a double (``1e999``) is the largest one there is: it is JSON, but
+    readers refuse the whole request for it, or take it for infinity.
+    """
+    args = wire_args(call)
+    if _LARGE.search(args) is None:
+        return args
+    bounded: list[float] = []
+
+    def number(text: str) -> float:
+        value = float(text)
+        if math.isinf(value):
+            value = math.copysign(sys.float_info.max, value)
+            bounded.append(value)
+        return value
+
+    def integer(text: str) -> float:
+        return int(text) if len(text) < _LONGEST_INTEGER else number(text)
+
+    value = json.loads(args, parse_float=number, parse_int=integer)
+    return json.dumps(value, separators=(",", ":")) if bounded else args
 
 
 class ArgumentText:

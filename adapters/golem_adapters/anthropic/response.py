@@ -1,0 +1,65 @@
+"""From the body of a plain Messages answer to a golem response. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from golem.errors import ProtocolError
+from golem.model import Delta, Request, Response
+from golem_adapters._toolkit.calls import stored_tool_names
+from golem_adapters._toolkit.lenient import is_object, members, read_json, whole
+from golem_adapters.anthropic.dialect import MessagesDialect
+from golem_adapters.anthropic.failures import error_within, request_id
+from golem_adapters.anthropic.shapes import read_answer
+from golem_adapters.anthropic.turn import Turn
+from golem_adapters.openai.failures import excerpt
+
+
+def decode_response(
+    body: bytes,
+    *,
+    request: Request,
+    dialect: MessagesDialect,
+    headers: Mapping[str, str],
+    secret: str,
+    deltas: list[Delta] | None = None,
+) -> Response:
+    """The response in `body`; `deltas`, when given, receive it in pieces as well.
+
+    Raises APIError for an error in place of an answer, and ProtocolError for a body that holds
+    neither.
+    """
+    try:
+        answer = read_answer(body)
+    except ValueError as error:
+        raise ProtocolError(f"the answer is not JSON: {excerpt(body, secret)}") from error
+    if answer is not None and (answer.type == "error" or answer.error):
+        raise error_within(read_json(body), headers, secret=secret)
+    if answer is None or answer.content is None:
+        raise ProtocolError(f"the answer has no content: {excerpt(body, secret)}")
+    turn = new_turn(request, dialect)
+    given: list[Delta] = [] if deltas is None else deltas
+    turn.begin(answer, given)
+    return turn.finished(request_id(headers), given)
+
+
+def new_turn(request: Request, dialect: MessagesDialect) -> Turn:
+    """An empty turn that knows the names of the request's tools."""
+    return Turn(dialect.name, stored_tool_names(tool.name for tool in request.tools))
+
+
+def decode_count(body: bytes, *, headers: Mapping[str, str], secret: str) -> int:
+    """The number of tokens in the body of a count's answer.
+
+    Raises APIError for an error in place of it, and ProtocolError for a body without a number.
+    """
+    try:
+        value = read_json(body)
+    except ValueError as error:
+        raise ProtocolError(f"the count is not JSON: {excerpt(body, secret)}") from error
+    if is_object(value) and value.get("error"):
+        raise error_within(value, headers, secret=secret)
+    count = whole(members(value).get("input_tokens"))
+    if count is None or count < 0:
+        raise ProtocolError(f"the answer has no count: {excerpt(body, secret)}")
+    return count
