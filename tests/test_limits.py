@@ -44,7 +44,7 @@ async def read(stream: RunStream[Any], *slow: str) -> None:
     async with stream:
         async for event in stream:
             if event.kind in slow:
-                await anyio.sleep(0.03)
+                await anyio.sleep(0.4)
 
 
 LIMITS = [
@@ -309,13 +309,13 @@ async def test_each_timeout_strikes_where_golem_waits(
 
 
 async def test_a_slow_consumer_trips_no_timeout_but_the_total() -> None:
-    timeouts = Timeouts(turn=0.02, first_token=0.02, between_tokens=0.02, tool=0.02)
+    timeouts = Timeouts(turn=0.3, first_token=0.3, between_tokens=0.3, tool=0.3)
     script = [asks(("1", "echo")), "a longer answer"]
     agent = Agent(ScriptedModel(script), tools=[echo])
     stream = agent.stream("p", timeout=timeouts)
     await read(stream, "text_delta", "tool_started")
     assert stream.result is not None
-    stream = agent.stream("p", model=ScriptedModel(script), timeout=0.02)
+    stream = agent.stream("p", model=ScriptedModel(script), timeout=0.3)
     with pytest.raises(RunError, match="total") as caught:
         await read(stream, "text_delta")
     assert isinstance(caught.value.__cause__, TimeoutError)
@@ -331,7 +331,7 @@ async def test_nothing_is_begun_once_the_total_is_over() -> None:
         return ""
 
     model = ScriptedModel([asks(("1", "act")), "x"])
-    stream = Agent(model, tools=[act], timeout=0.005).stream("p")
+    stream = Agent(model, tools=[act], timeout=0.3).stream("p")
     with pytest.raises(RunError):
         await read(stream, "tool_started")
     assert ran == []
@@ -366,7 +366,7 @@ def test_a_timeout_has_to_be_positive(name: str, seconds: float) -> None:
 
 async def test_the_timeout_of_a_group_leaves_its_results_beside_the_batch() -> None:
     script = [asks(("1", "echo"), ("2", "hang"))]
-    agent = Agent(ScriptedModel(script), tools=[echo, hang], parallel_tool_calls=True, timeout=0.02)
+    agent = Agent(ScriptedModel(script), tools=[echo, hang], parallel_tool_calls=True, timeout=0.3)
     with pytest.raises(RunError) as caught:
         await agent.run("p")
     partial = caught.value.partial
