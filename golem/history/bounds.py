@@ -13,14 +13,9 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, Protocol
 
 from golem.errors import HistoryError
-from golem.messages import (
-    MESSAGE_TYPES,
-    AssistantMessage,
-    Message,
-    ToolMessage,
-    UserMessage,
-    not_a_message,
-)
+from golem.faults import checked
+from golem.history.limits import at_least
+from golem.messages import AssistantMessage, Message, ToolMessage, UserMessage
 
 
 class TokenCounter(Protocol):
@@ -78,7 +73,7 @@ def trim_history(
     step = 1 if low_water is None else max_messages + 1 - low_water
 
     def trim(history: Iterable[Message]) -> list[Message]:
-        messages = _checked(history)
+        messages = checked(history)
         excess = len(messages) - max_messages
         if excess <= 0:
             return messages
@@ -111,7 +106,7 @@ def budget_history(
     _check_limits("max_tokens", max_tokens, low_water)
 
     async def budget(history: Iterable[Message]) -> list[Message]:
-        messages = _checked(history)
+        messages = checked(history)
         if not messages:  # providers' counters refuse an empty request
             return messages
         total = await _count(counter, messages)
@@ -188,23 +183,15 @@ async def _count(counter: TokenCounter, messages: Sequence[Message]) -> int:
     return count
 
 
-_MESSAGES: Final = frozenset(MESSAGE_TYPES.values())
 _SENT: Final = (UserMessage, AssistantMessage)
 
 
-def _checked(history: Iterable[Message]) -> list[Message]:
-    messages = list(history)
-    for index, message in enumerate(messages):
-        if type(message) not in _MESSAGES:
-            raise not_a_message(message, index)
-    return messages
-
-
 def _check_limits(name: str, limit: int, low_water: int | None) -> None:
-    if limit < 1:
-        raise ValueError(f"{name} must be at least 1, got {limit}")
-    if low_water is not None and not 1 <= low_water <= limit:
-        raise ValueError(f"low_water must be between 1 and {limit}, got {low_water}")
+    at_least(name, limit, 1)
+    if low_water is not None:
+        at_least("low_water", low_water, low_water)
+        if not 1 <= low_water <= limit:
+            raise ValueError(f"low_water must be between 1 and {limit}, got {low_water}")
 
 
 def _nothing_left(length: int) -> HistoryError:

@@ -25,7 +25,7 @@ from golem import (
     new_id,
     normalize_history,
 )
-from golem.history import Turn, drop_turn, edit_user, fork_at, merge, rewind_to, turns
+from golem.history import Turn, drop_turn, edit_user, fork_at, rewind_to, turns
 from golem.history.repair import NO_RESULT
 from golem.testing import ScriptedModel
 from golem.testing.strategies import ANY_HISTORY
@@ -289,57 +289,6 @@ def test_what_belongs_to_no_turn_cannot_be_dropped_as_one(index: int) -> None:
 def test_the_only_turn_cannot_be_dropped() -> None:
     with pytest.raises(HistoryError, match="nothing is left of the history"):
         drop_turn([SystemMessage("s"), asking("a"), result("a")], 2)
-
-
-# Merging branches
-
-
-def test_branches_share_their_beginning_once() -> None:
-    trunk: list[Message] = [UserMessage("q"), asking("a"), result("a")]
-    left: list[Message] = [AssistantMessage("left"), UserMessage("go on")]
-    right: list[Message] = [AssistantMessage("right")]
-    assert [*trunk, *left, *right] == merge([*trunk, *left], iter([*trunk, *right]))
-    assert [*trunk, *right, *left] == merge([*trunk, *right], trunk, [*trunk, *left])
-    assert [*left, *trunk] == merge(left, trunk)
-    assert [*trunk, *left] == merge(trunk, [*trunk, *left])
-    assert merge() == []
-    assert trunk == merge(trunk)
-    assert trunk == merge(trunk, [])
-    assert trunk == merge([], trunk)
-
-
-def test_a_turn_that_branches_answer_differently_is_not_shared() -> None:
-    trunk: list[Message] = [UserMessage("q")]
-    left = [*trunk, asking("a", "b"), result("a"), result("b", "left")]
-    right = [*trunk, asking("a", "b"), result("a"), result("b", "right")]
-    assert [*left, *right[1:]] == merge(left, right)
-    blank: list[Message] = [*trunk, asking("")]
-    assert [*blank, *blank[1:], result("")] == merge(blank, [*blank, result("")])
-
-
-def test_no_branch_answers_the_calls_of_another() -> None:
-    left: list[Message] = [UserMessage("q"), asking("a")]
-    right: list[Message] = [UserMessage("p"), result("a"), UserMessage("x")]
-    assert [*left, filler("a"), right[0], right[2]] == merge(left, right)
-
-
-@given(st.lists(ANY_HISTORY, max_size=3), ANY_HISTORY)
-def test_merging_keeps_every_branch_whole(tails: list[list[Message]], trunk: list[Message]) -> None:
-    branches = [[*trunk, *tail] for tail in tails]
-    merged = merge(*branches)
-    assert complaint(merged) == ""
-    assert same(merged, normalize_history(merged)[0])
-    for branch in branches:
-        remaining = iter(merged)
-        assert all(message in remaining for message in normalize_history(branch)[0])
-    longest = max((len(normalize_history(branch)[0]) for branch in branches), default=0)
-    assert longest <= len(merged) <= sum(len(normalize_history(b)[0]) for b in branches)
-
-
-@given(ANY_HISTORY)
-def test_merging_a_history_with_itself_is_repair(history: list[Message]) -> None:
-    wanted = normalize_history(history)[0]
-    assert wanted == merge(history) == merge(history, history, history)
 
 
 # What is returned can be run
