@@ -15,12 +15,14 @@ from msgspec import Raw
 from msgspec.structs import fields, replace
 
 from golem import (
+    Agent,
     AssistantMessage,
     HistoryError,
     Message,
     Native,
     Part,
     Repairer,
+    RunError,
     SystemMessage,
     Thinking,
     ToolCall,
@@ -49,6 +51,7 @@ from golem.history import (
     verify,
 )
 from golem.history.repair import pairing
+from golem.testing import ScriptedModel
 from tests.history.checks import complaint, now, same
 from tests.strategies import MESSAGES
 
@@ -268,6 +271,23 @@ def test_a_malformed_member_passes_repair_unread_or_is_named(
 ) -> None:
     error = _error_of(PASSES[name], [USER, CALL, RESULT, message, UserMessage("x", run_id="r")])
     assert error is None or (3, path) == (error.index, error.path)
+
+
+@pytest.mark.parametrize(("path", "message"), WRONG)
+async def test_a_run_names_every_malformed_member_before_anything_is_sent(
+    path: str, message: Message
+) -> None:
+    model = ScriptedModel(["never"])
+    with pytest.raises(RunError) as caught:
+        await Agent(model).run("go on", history=[USER, CALL, RESULT, message])
+    cause = caught.value.__cause__
+    assert isinstance(cause, HistoryError)
+    assert (3, path, "history", []) == (
+        cause.index,
+        cause.path,
+        caught.value.stage,
+        model.requests,
+    )
 
 
 def test_a_list_for_a_tuple_and_a_kind_of_text_are_as_good() -> None:
