@@ -25,6 +25,7 @@ from golem import (
     new_id,
     normalize_history,
 )
+from golem.codec import encode_json
 from golem.history import Turn, drop_turn, edit_user, fork_at, rewind_to, turns
 from golem.history.repair import NO_RESULT
 from golem.testing import ScriptedModel
@@ -289,6 +290,58 @@ def test_what_belongs_to_no_turn_cannot_be_dropped_as_one(index: int) -> None:
 def test_the_only_turn_cannot_be_dropped() -> None:
     with pytest.raises(HistoryError, match="nothing is left of the history"):
         drop_turn([SystemMessage("s"), asking("a"), result("a")], 2)
+
+
+# Arguments that make no sense
+
+Indexed = Callable[[list[Message], Any], object]
+INDEXED: dict[str, Indexed] = {
+    "fork_at": fork_at,
+    "rewind_to": rewind_to,
+    "edit_user": lambda history, index: edit_user(history, index, "x"),
+    "drop_turn": drop_turn,
+}
+
+
+@pytest.mark.parametrize("name", INDEXED)
+@pytest.mark.parametrize("index", [None, 1.0, True, b"1", [1]], ids=repr)
+def test_an_index_that_is_no_integer_is_named(name: str, index: Any) -> None:
+    with pytest.raises(TypeError, match="must be an integer, not"):
+        INDEXED[name](LATE, index)
+
+
+@pytest.mark.parametrize("name", INDEXED)
+def test_a_negative_place_is_named_as_it_was_given(name: str) -> None:
+    with pytest.raises(HistoryError, match="there is no message -1 in a history of 10"):
+        INDEXED[name](LATE, -1)
+
+
+@pytest.mark.parametrize("content", [5, None, b"x", ["x"]], ids=repr)
+def test_a_question_is_text(content: Any) -> None:
+    with pytest.raises(TypeError, match="content must be str, not"):
+        edit_user(LATE, 1, content)
+
+
+def test_media_of_an_edited_question_are_such_as_a_run_sends() -> None:
+    wrong: list[Any] = [IMAGE, "x"]
+    with pytest.raises(TypeError, match=r"parts\[1\] must be a Part, not str"):
+        edit_user(LATE, 1, "x", parts=wrong)
+    with pytest.raises(ValueError, match=r"parts\[1\]: unsupported part kind 'tape'"):
+        edit_user(LATE, 1, "x", parts=[IMAGE, Part("tape", url="https://e.example/")])
+
+
+def test_a_turn_is_json_as_the_contract_spells_it() -> None:
+    """Lone surrogates and unknown members of its messages included."""
+    asked = AssistantMessage(
+        "\ud800", tool_calls=asking("a").tool_calls, unknown=UnknownMembers({"newer": b"1.0"})
+    )
+    [turn] = turns([asked, result("a")])
+    assert encode_json(turn) == (
+        b'{"index":0,"message":{"role":"assistant","content":"\xef\xbf\xbd",'
+        b'"toolCalls":[{"id":"a","name":"f","args":{}}],"newer":1.0},'
+        b'"results":[{"role":"tool","content":"r","toolCallId":"a","toolName":"f"}],'
+        b'"resultIndexes":[1]}'
+    )
 
 
 # What is returned can be run

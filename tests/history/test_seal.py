@@ -521,6 +521,25 @@ def as_go_writes(history: list[Message]) -> bytes:
     return text.encode()
 
 
+@pytest.mark.parametrize(
+    "args",
+    ['{"amount": 1.50}', '{"amount": 1e2}', '{"b": 1, "b": 2}', '{"n": 12345678901234567890.0}'],
+)
+def test_seals_do_not_survive_a_library_that_respells_what_was_said(args: str) -> None:
+    """Clients have to carry the text, as the guide says; the model's own words are evidence."""
+    call = AssistantMessage(tool_calls=(ToolCall.of("c", "pay", args),))
+    made = seal([UserMessage("q"), call, ToolMessage("r", tool_call_id="c")], KEY)
+    assert verify(load_history(as_go_writes(made)), KEY).altered == (1,)
+    assert not verify(load_history(dump_history(made)), KEY)
+
+
+def test_seals_survive_the_contracts_members_in_another_order() -> None:
+    call = AssistantMessage("a", tool_calls=(ToolCall.of("c", "f", '{"x":1}'),), run_id="r")
+    made = seal([UserMessage("q", run_id="r"), call, ToolMessage("r", tool_call_id="c")], KEY)
+    turned = [dict(reversed(message.items())) for message in json.loads(dump_history(made))]
+    assert not verify(load_history(json.dumps(turned)), KEY)
+
+
 def test_seals_survive_being_written_by_another_json_library() -> None:
     history: list[Message] = [
         UserMessage("a <b> & 'c' \u2028 \u00e9 \U0001f600 \x7f \x00"),
