@@ -13,7 +13,7 @@ from typing import Annotated, TypeVar
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from golem.codec import dump_history
+from golem.codec import dump_message
 from golem.errors import HistoryError
 from golem.faults import check, checked
 from golem.history import urls
@@ -147,7 +147,7 @@ def sanitize_history(
     return repaired, sieve.report(repair)
 
 
-M = TypeVar("M", UserMessage, AssistantMessage, ToolMessage)
+Said = UserMessage | AssistantMessage | ToolMessage
 S = TypeVar("S", Part, Thinking, ToolCall)
 
 
@@ -189,24 +189,24 @@ class _Sieve:
         if isinstance(given, SystemMessage):
             self._system_prompts += 1
             return
-        message: Message
-        if isinstance(given, AssistantMessage):
-            message = self._common(index, self._assistant(given))
-        elif isinstance(given, UserMessage):
-            message = self._common(index, given)
-            if not message.content and not message.parts:
-                self._emptied.append(index)
-                return
-        else:
+        message: Said = given
+        if isinstance(message, AssistantMessage):
+            if message.tool_calls or message.thinking or message.native is not None:
+                message = self._assistant(message)
+        elif isinstance(message, ToolMessage):
             self._tool_results += 1
-            message = self._common(index, given)
+        if message.parts or message.unknown is not NO_MEMBERS or self._strip_identity:
+            message = self._common(index, message)
+        if isinstance(message, UserMessage) and not message.content and not message.parts:
+            self._emptied.append(index)
+            return
         if message.seal:
             message = self._seal(message, changed=message is not given)
         self.kept.append(message)
         self._places.append(index)
 
-    def _common(self, index: int, message: M) -> M:
-        """What all roles share: parts, unknown members, ids."""
+    def _common(self, index: int, message: Said) -> Said:
+        """What all roles have: parts, unknown members, ids."""
         if message.parts:
             parts = tuple(p for p in self._known(message.parts) if self._may_stay(index, p))
             if len(parts) != len(message.parts) or any(map(operator.is_not, parts, message.parts)):
@@ -238,12 +238,15 @@ class _Sieve:
 
     def _known(self, items: tuple[S, ...]) -> tuple[S, ...]:
         """The items without their unknown members; the same tuple when there are none."""
-        if all(item.unknown is NO_MEMBERS or not item.unknown for item in items):
+        for item in items:
+            if item.unknown is not NO_MEMBERS and item.unknown:
+                break
+        else:
             return items
         self._unknown += sum(len(item.unknown) for item in items)
         return tuple(replace(item, unknown=NO_MEMBERS) if item.unknown else item for item in items)
 
-    def _seal(self, message: Message, *, changed: bool) -> Message:
+    def _seal(self, message: Said, *, changed: bool) -> Said:
         """What was changed is not what was sealed; the rest only the holder of a key can judge."""
         if not changed and not self._strip_seals:
             self._sealed += 1
@@ -321,7 +324,7 @@ def _within(
             raise HistoryError(f"more than {max_messages} messages")
         check((message,), index)
         if max_bytes is not None:
-            size += len(dump_history((message,))) - len("[]") + (index > 0)
+            size += len(dump_message(message)) + (index > 0)
             if size > max_bytes:
                 raise HistoryError(f"at least {size} bytes of JSON, more than {max_bytes}")
         messages.append(message)
