@@ -8,7 +8,7 @@ can be given to a run at once. Indexes count in the history as given. Joining hi
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import cast
 
@@ -142,11 +142,13 @@ def drop_turn(history: Iterable[Message], index: int) -> list[Message]:
     _integer("index", index)
     messages = checked(history)
     _message_at(messages, index)
-    for turn in turns(messages):
-        places = {turn.index, *turn.result_indexes}
-        if index in places:
-            return _something(_keeping(messages, set(range(len(messages))) - places))
-    raise HistoryError("belongs to no turn", index=index)
+    pairs = pairing(messages)
+    asking = {place: turn for turn, places in pairs.items() for place in places}
+    turn = asking.get(index, index)
+    if not isinstance(messages[turn], AssistantMessage):
+        raise HistoryError("belongs to no turn", index=index)
+    dropped = {turn, *pairs.get(turn, ())}
+    return _something(_keeping(messages, set(range(len(messages))) - dropped, pairs))
 
 
 def _message_at(messages: Sequence[Message], index: int) -> Message:
@@ -157,16 +159,19 @@ def _message_at(messages: Sequence[Message], index: int) -> Message:
 
 def _before(messages: list[Message], end: int) -> list[Message]:
     """What stands before `end`, with every result of the turns that begin there."""
-    late = {place for turn in turns(messages) if turn.index < end for place in turn.result_indexes}
-    return _keeping(messages, late.union(range(end)))
+    pairs = pairing(messages)
+    late = {place for turn, places in pairs.items() if turn < end for place in places}
+    return _keeping(messages, late.union(range(end)), pairs)
 
 
-def _keeping(messages: Sequence[Message], places: Collection[int]) -> list[Message]:
+def _keeping(
+    messages: Sequence[Message], places: Collection[int], pairs: Mapping[int, Sequence[int]]
+) -> list[Message]:
     """The messages at these places, repaired.
 
     A result that answers nothing goes first: what is left may not find it another turn.
     """
-    answering = set(chain.from_iterable(pairing(messages).values()))
+    answering = set(chain.from_iterable(pairs.values()))
     kept = [
         message
         for place, message in enumerate(messages)
