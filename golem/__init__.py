@@ -36,6 +36,7 @@ from golem.fallback import FallbackModel as FallbackModel
 from golem.history import Change as Change
 from golem.history import EstimatedTokens as EstimatedTokens
 from golem.history import HistoryRepair as HistoryRepair
+from golem.history import InvalidPart as InvalidPart
 from golem.history import Repairer as Repairer
 from golem.history import SanitizeReport as SanitizeReport
 from golem.history import SealReport as SealReport

@@ -108,7 +108,8 @@ def dump_history(messages: Iterable[Message]) -> bytes:
     """
     history = messages if isinstance(messages, (list, tuple)) else list(messages)
     if not (_MESSAGES.issuperset(map(type, history)) and _TEXT.issuperset(_contents(history))):
-        raise next(filter(None, map(fault_of, history, itertools.count())))
+        for fault in filter(None, map(fault_of, history, itertools.count())):
+            raise fault
     try:
         return _line(_encoder.encode(history))
     except (_NotPlain, UnicodeError, TypeError):
@@ -117,9 +118,8 @@ def dump_history(messages: Iterable[Message]) -> bytes:
 
 def dump_message(message: Message) -> bytes:
     """One message as one line of JSON, the inverse of `load_message`. Raises as it does."""
-    if type(message) not in _MESSAGES or type(message.content) is not str:
-        fault = fault_of(message, 0)
-        assert fault is not None  # noqa: S101 - it has just been seen
+    odd = type(message) not in _MESSAGES or type(message.content) is not str
+    if odd and (fault := fault_of(message, 0)):
         raise HistoryError(fault.reason, path=fault.path) from None
     return _dump(message, None)
 

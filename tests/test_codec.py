@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import json
 import sys
 from collections.abc import Callable, Iterator
@@ -133,6 +134,25 @@ def said_with_its_place(error: HistoryError) -> str:
 
 
 # The laws
+
+
+def test_a_kind_of_text_is_written_where_json_can_carry_it_and_named_where_not() -> None:
+    class Known(enum.StrEnum):
+        HELLO = "hello"
+
+    class Other(str):
+        __slots__ = ()
+
+    known, other = UserMessage(Known.HELLO), UserMessage(Other("hello"))
+    assert (
+        dump_history([known])
+        == b"[%b]" % dump_message(known)
+        == b"[%b]" % dump_message(UserMessage("hello"))
+    )
+    with pytest.raises(HistoryError, match=r"^history\[1\]: .*Other"):
+        dump_history([known, other])
+    with pytest.raises(HistoryError, match="Other"):
+        dump_message(other)
 
 
 @given(HISTORIES)

@@ -2,7 +2,8 @@
 
     supplied history
       → history processor   the application's cut or rewrite; once, on exactly what was supplied
-      → validation          media that no run may send is named before anything is paid for
+      → validation          what is no message, and media that no run may send, is named before
+                            anything is paid for
       → answers             of a resumed run: its pending turn is completed as far as known
       → repair              every call answered in its turn, every result asked for
       → system messages out the current instructions govern, never those of a stored history
@@ -18,7 +19,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import AsyncIterable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from golem._run.commands import describe
 from golem._run.ledger import Ledger
@@ -28,13 +29,11 @@ from golem._run.resume import Resumption, resume
 from golem._run.rules import Rules
 from golem.context import RunContext
 from golem.errors import HistoryError
-from golem.faults import named_faults
+from golem.faults import check
 from golem.history.repair import normalize_history
 from golem.history.report import HistoryRepair
-from golem.messages import MESSAGE_TYPES, Message, SystemMessage, not_a_message
+from golem.messages import Message, SystemMessage
 from golem.rawjson import clean_text
-
-_MESSAGES: Final = frozenset(MESSAGE_TYPES.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +55,8 @@ async def prepare_history(plan: Plan) -> Prepared:
         processed = plan.history
         if plan.processor is not None:
             processed = await processed_by(plan.processor, processed)
-        with named_faults(processed):
-            _validate(processed)
+        check(processed)
+        _validate(processed)
         resumption = None
         if plan.deferred is not None:
             processed, resumption = resume(list(processed), plan.deferred, plan.unresolved)
@@ -119,8 +118,6 @@ async def processed_by(processor: HistoryProcessor, messages: Iterable[Message])
 
 def _validate(messages: Sequence[Message]) -> None:
     for index, message in enumerate(messages):
-        if type(message) not in _MESSAGES:
-            raise not_a_message(message, index)
         if isinstance(message, SystemMessage) or not message.parts:
             continue
         for position, part in enumerate(message.parts):

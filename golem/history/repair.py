@@ -25,6 +25,7 @@ from golem.messages import (
     UserMessage,
     not_a_message,
 )
+from golem.rawjson import clean_text
 
 NO_RESULT: Final = (
     "Tool call was interrupted before execution; no result was produced. "
@@ -175,7 +176,8 @@ class Repairer:
         """Rule 1: an assistant message opens its calls that have an id."""
         turn = _Turn(message, self._taken)
         # A malformed call has to fail here, before any of them counts.
-        hash(tuple([(call.id, call.truncated) for call in message.tool_calls]))
+        for call in message.tool_calls:
+            _ = call.id.isascii(), call.name.isascii(), call.truncated
         for call in message.tool_calls:
             if not call.id:
                 turn.blank += 1
@@ -193,6 +195,7 @@ class Repairer:
     def _answer(self, message: ToolMessage) -> list[Message]:
         """Rules 1, 3, 5 and 6: what becomes of a result."""
         call_id = message.tool_call_id
+        _ = call_id.isascii(), message.tool_name.isascii()  # fails, where it is malformed
         turn = self._open.get(call_id) if call_id else self._batch
         index, self._taken = self._taken, self._taken + 1
         if turn is None or not turn.takes(call_id):
@@ -251,7 +254,8 @@ class Repairer:
         self, kind: ChangeKind, call_id: str, tool: str, given: int, returned: int | None = None
     ) -> None:
         if self._reporting:
-            self._changes.append(Change(kind, call_id, tool, given, returned))
+            change = Change(kind, clean_text(call_id), clean_text(tool), given, returned)
+            self._changes.append(change)
 
 
 class _Turn:

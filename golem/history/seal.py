@@ -14,16 +14,18 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
-from collections.abc import Iterable, Sequence
-from typing import Annotated, Final, NamedTuple
+import re
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
+from typing import Annotated, Final, NamedTuple, cast
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from golem.codec import dump_message
+from golem.codec import dump_message, load_message
 from golem.errors import HistoryError
-from golem.faults import named_faults
-from golem.messages import MESSAGE_TYPES, Message, SystemMessage, not_a_message
+from golem.faults import checked
+from golem.messages import Message, SystemMessage
 from golem.rawjson import canonical
 
 _DOMAIN: Final = b"golem-seal-1\x00"
@@ -33,15 +35,19 @@ _ASIDE: Final = "aside"
 """Stands for the predecessor of every system message."""
 _SHORTEST_KEY: Final = 16
 
-Keys = bytes | Iterable[bytes]
+Key = bytes | bytearray | memoryview
+Keys = Key | Iterable[Key]
+
+_SEAL: Final = re.compile(r"(?:first|aside|[\w-]{43})\.[\w-]{43}", re.ASCII)
 
 
 class SealReport(Struct, frozen=True, rename="camel"):
     """What the seals of a history say. Falsy when nothing is wrong; indexes count as given.
 
     A message in `reordered` or `removed_before` is authentic itself: it is its place that is not
-    the sealed one. `trimmed`: the history does not begin where the conversation did, which is
-    no fault; it verifies from its cut on.
+    the sealed one. System messages have no place: one is authentic wherever it stands, and that
+    one is gone or another conversation's was put in shows nowhere. `trimmed`: the conversation's
+    first message is not there, which is no fault; the history verifies from its cut on.
     """
 
     verified: Annotated[tuple[int, ...], Meta(description="written here, in sealed order")] = ()
@@ -52,7 +58,9 @@ class SealReport(Struct, frozen=True, rename="camel"):
         tuple[int, ...], Meta(description="stand after a gap: what preceded them is gone")
     ] = ()
     trimmed: bool = False
-    head: Annotated[str, Meta(description="the last verified seal; empty: none")] = ""
+    head: Annotated[
+        str, Meta(description="the last verified seal, system messages aside; empty: none")
+    ] = ""
 
     def __bool__(self) -> bool:
         return bool(self.added or self.altered or self.reordered or self.removed_before)
@@ -66,14 +74,12 @@ def seal(history: Iterable[Message], keys: Keys) -> list[Message]:
     several: the first seals, all are known.
 
     Raises:
-        HistoryError: A message carries a seal that no key made for it (verify before sealing), or
-            is no message.
-        ValueError: No key, or one shorter than 16 bytes.
+        HistoryError: A message carries a seal that no key made for it (verify before sealing, or
+            drop it), is no message or malformed, or could not be loaded again once stored.
+        ValueError: No key, or one that is no bytes or shorter than 16.
     """
     known = _keys(keys)
-    messages = list(history)
-    with named_faults(messages):
-        return _sealed(messages, known)
+    return _sealed(checked(history), known)
 
 
 def _sealed(messages: Sequence[Message], known: Sequence[bytes]) -> list[Message]:
@@ -88,7 +94,7 @@ def _sealed(messages: Sequence[Message], known: Sequence[bytes]) -> list[Message
         in_place = mark is not None and (aside or previous in (mark.previous, _FIRST))
         if mark is None or not in_place:
             before = _ASIDE if aside else previous
-            mark = _Mark(before, _code(known[0], before, _content(message, index)))
+            mark = _Mark(before, _code(known[0], before, _loadable(message, index)))
             message = replace(message, seal=f"{mark.previous}.{mark.code}")
         if not aside:
             previous = mark.code
@@ -102,35 +108,37 @@ def verify(history: Iterable[Message], keys: Keys) -> SealReport:
     `keys` is one key or several (rotation): a seal by any of them counts.
 
     Raises:
-        HistoryError: Something is no message.
-        ValueError: No key, or one shorter than 16 bytes.
+        HistoryError: Something is no message or malformed.
+        ValueError: No key, or one that is no bytes or shorter than 16.
     """
     known = _keys(keys)
-    messages = list(history)
-    with named_faults(messages):
-        return _report(messages, known)
+    return _report(checked(history), known)
 
 
 def _report(messages: Sequence[Message], known: Sequence[bytes]) -> SealReport:
     marks = [_read(message, index, known) for index, message in enumerate(messages)]
-    chain = [mark for mark in marks if mark is not None and mark.previous != _ASIDE]
     # An altered message still names the place it held: what followed it has not moved.
-    present = {message.seal.rpartition(".")[2] for message in messages if message.seal}
+    claims = [_Mark.of(message.seal) for message in messages if _is_seal(message.seal)]
+    present = {claim.code for claim in claims}
     found: dict[str, list[int]] = {name: [] for name in _FINDINGS}
     previous: str | None = None
+    head = ""
     for index, (message, mark) in enumerate(zip(messages, marks, strict=True)):
         if mark is None:
             found["altered" if message.seal else "added"].append(index)
-            previous = message.seal.rpartition(".")[2] or previous
+            previous = _Mark.of(message.seal).code if _is_seal(message.seal) else previous
         elif mark.previous == _ASIDE:
             found["verified"].append(index)
         else:
-            found[_place(mark, previous, present)].append(index)
+            place = _place(mark, previous, present)
+            found[place].append(index)
             previous = mark.code
+            head = message.seal if place == "verified" else head
     return SealReport(
         **{name: tuple(places) for name, places in found.items()},
-        trimmed=bool(chain) and chain[0].previous not in (_FIRST, *present),
-        head=f"{chain[-1].previous}.{chain[-1].code}" if chain else "",
+        trimmed=any(mark is not None and mark.previous != _ASIDE for mark in marks)
+        and all(claim.previous != _FIRST for claim in claims),
+        head=head,
     )
 
 
@@ -143,6 +151,17 @@ class _Mark(NamedTuple):
     previous: str
     code: str
 
+    @classmethod
+    def of(cls, text: str) -> _Mark:
+        """What a seal says, whoever wrote it."""
+        previous, _, code = text.rpartition(".")
+        return cls(previous, code)
+
+
+def _is_seal(text: str) -> bool:
+    """Whether `text` has the form of a seal: of anything else no key can have made it."""
+    return _SEAL.fullmatch(text) is not None
+
 
 def _place(mark: _Mark, previous: str | None, present: set[str]) -> str:
     if previous is None:  # the first sealed message here: the conversation's, or at a cut
@@ -154,41 +173,57 @@ def _place(mark: _Mark, previous: str | None, present: set[str]) -> str:
 
 
 def _read(message: Message, index: int, keys: Sequence[bytes]) -> _Mark | None:
-    if type(message) not in _MESSAGES:
-        raise not_a_message(message, index)
-    previous, dot, code = message.seal.rpartition(".")
-    if not dot:
+    if not _is_seal(message.seal):
         return None
+    mark = _Mark.of(message.seal)
     content = _content(message, index)
-    given = code.encode("utf-8", "replace")
-    matches = [hmac.compare_digest(given, _code(key, previous, content).encode()) for key in keys]
-    return _Mark(previous, code) if any(matches) else None
+    given = mark.code.encode()
+    codes = [_code(key, mark.previous, content).encode() for key in keys]
+    matches = [hmac.compare_digest(given, code) for code in codes]  # all, in constant time
+    return mark if any(matches) else None
 
 
 def _code(key: bytes, previous: str, content: bytes) -> str:
-    body = _DOMAIN + previous.encode("utf-8", "replace") + b"\x00" + content
+    body = _DOMAIN + previous.encode() + b"\x00" + content
     digest = hmac.new(key, body, hashlib.sha256).digest()
     return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
 
 
+def _loadable(message: Message, index: int) -> bytes:
+    """The canonical bytes of a message that can be stored and loaded again."""
+    with _placed(index):
+        load_message(dump_message(message))
+    return _content(message, index)
+
+
 def _content(message: Message, index: int) -> bytes:
     """The canonical bytes of everything but the seal, unknown members included."""
-    try:
+    with _placed(index):
         return canonical(dump_message(replace(message, seal="")))
+
+
+@contextmanager
+def _placed(index: int) -> Generator[None]:
+    """Name the message at fault: a native item or unknown member of it never was JSON."""
+    try:
+        yield
     except HistoryError as error:
         raise HistoryError(error.reason, index=index, path=error.path) from error
-    except ValueError as error:  # a native item or unknown member that never was JSON
+    except ValueError as error:
         raise HistoryError(str(error), index=index) from error
 
 
-_MESSAGES: Final = frozenset(MESSAGE_TYPES.values())
-
-
 def _keys(keys: Keys) -> list[bytes]:
-    known = [keys] if isinstance(keys, bytes) else list(keys)
-    if not known:
+    given = [keys] if isinstance(keys, (bytes, bytearray, memoryview, str)) else list(keys)
+    if not given:
         raise ValueError("a key is needed")
-    for key in known:
-        if not isinstance(key, bytes) or len(key) < _SHORTEST_KEY:  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ValueError(f"a key must be at least {_SHORTEST_KEY} bytes")
-    return known
+    return [_checked_key(key) for key in given]
+
+
+def _checked_key(key: object) -> bytes:
+    if not isinstance(key, (bytes, bytearray, memoryview)):
+        raise ValueError(f"a key is bytes, not {type(key).__name__}")
+    held = bytes(cast("Key", key))
+    if len(held) < _SHORTEST_KEY:
+        raise ValueError(f"a key must be at least {_SHORTEST_KEY} bytes")
+    return held

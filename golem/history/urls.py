@@ -115,6 +115,11 @@ def is_allowed(name: str, allowed: Iterable[str]) -> bool:
 _LOCAL_SUFFIXES: Final = (
     *(".localhost", ".localdomain", ".localdomain4", ".localdomain6", ".local", ".home.arpa"),
     *(".internal", ".intranet", ".private", ".corp", ".home", ".lan"),  # RFC 6762, appendix G
+    *(".test", ".invalid"),  # RFC 6761: never public
+    *(".intra", ".svc", ".default"),  # usual inside companies; services of a Kubernetes cluster
+    # Metadata services that go by a public name:
+    *(".metadata.goog", ".metadata.tencentyun.com", ".metadata.cloud.ibm.com"),
+    *(".metadata.packet.net", ".metadata.platformequinix.com"),
 )
 
 
@@ -128,7 +133,7 @@ def is_private(name: str) -> bool:
     """
     found = addresses(name)
     if found is None:
-        return "." not in name or name.endswith(_LOCAL_SUFFIXES)
+        return "." not in name or f".{name}".endswith(_LOCAL_SUFFIXES)
     return not found or not all(map(_is_public, found))
 
 
@@ -179,6 +184,10 @@ def _ipv4(numbers: list[int | None]) -> Address | None:
 
 
 _NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
+_ISATAP: Final = 0x00005EFE
+"""Stands before the IPv4 address in an interface's identifier (RFC 5214)."""
+_ISATAP_MASK: Final = 0xFDFFFFFF
+"""All but the bit that says whether that address is a global one."""
 _UNICAST: Final = ipaddress.IPv6Network("2000::/3")
 """All of IPv6 that is given out to the public; what is beside it is special or unassigned."""
 
@@ -187,6 +196,11 @@ _SPECIAL: Final = (
     # Not in every Python's table of what is not global:
     ipaddress.IPv4Network("192.0.0.0/24"),  # protocol assignments; Oracle's metadata
     ipaddress.IPv4Network("192.88.99.0/24"),  # 6to4 relays
+    # Anycast: whoever is nearest answers, which may be somebody in the same network.
+    ipaddress.IPv4Network("192.31.196.0/24"),
+    ipaddress.IPv4Network("192.52.193.0/24"),
+    ipaddress.IPv4Network("192.175.48.0/24"),
+    ipaddress.IPv6Network("2620:4f:8000::/48"),
     ipaddress.IPv6Network("2001::/23"),  # protocol assignments; Teredo
     ipaddress.IPv6Network("3fff::/20"),  # documentation
 )
@@ -194,13 +208,21 @@ _SPECIAL: Final = (
 
 def _is_public(address: Address) -> bool:
     if isinstance(address, ipaddress.IPv6Address):
-        embedded = address.ipv4_mapped or address.sixtofour
-        if embedded is None and address in _NAT64:
-            embedded = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
-        if embedded is not None:
-            return _is_public(embedded)
-        if address not in _UNICAST:
+        embedded = _embedded(address)
+        if embedded is not None and not _is_public(embedded):
             return False
+        if address not in _UNICAST:
+            return address.ipv4_mapped is not None or address in _NAT64
     if address.is_multicast or any(address in network for network in _SPECIAL):
         return False
     return address.is_global
+
+
+def _embedded(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
+    """The IPv4 address that traffic to an IPv6 one ends at."""
+    if embedded := address.ipv4_mapped or address.sixtofour:
+        return embedded
+    lowest = int(address)
+    if address in _NAT64 or (lowest >> 32) & _ISATAP_MASK == _ISATAP:
+        return ipaddress.IPv4Address(lowest & 0xFFFFFFFF)
+    return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -10,23 +11,20 @@ import anyio.lowlevel
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec import Raw
 
 from golem import (
     Agent,
     AssistantMessage,
     HistoryError,
     Message,
-    Part,
     RunError,
     SystemMessage,
-    Thinking,
     ToolCall,
     ToolMessage,
     UserMessage,
     normalize_history,
 )
-from golem.history import EstimatedTokens, TokenCounter, budget_history, trim_history
+from golem.history import TokenCounter, budget_history, trim_history
 from golem.testing import ScriptedModel
 from golem.testing.strategies import ANY_HISTORY
 from tests import cases
@@ -294,61 +292,128 @@ def conversation(turns: int) -> list[Message]:
     return history
 
 
-Bound = Callable[[list[Message]], list[Message]]
+class Bound:
+    """A bound and what it counts, with the limit and the mark in that."""
+
+    def __init__(self, name: str, limit: int, low: int | None) -> None:
+        self.counter = Counter() if name == "trim" else Counter(length)
+        scale = 1 if name == "trim" else 10
+        self.limit, self.low = limit * scale, None if low is None else low * scale
+        self.step = 1 if self.low is None else self.limit + 1 - self.low
+        self._trim = name == "trim"
+
+    def __call__(self, history: list[Message]) -> list[Message]:
+        if self._trim:
+            return trim_history(self.limit, low_water=self.low)(history)
+        return budget(history, self.limit, Counter(length), low_water=self.low)
+
+    def size(self, history: list[Message]) -> int:
+        return sum(map(self.counter.cost, history))
 
 
-def bounds(limit: int, low: int | None) -> list[tuple[Bound, Counter, int]]:
-    """Trim and budget with one limit in messages and one in characters, and what counts there."""
-    by_length = Counter(length)
-    trim = trim_history(limit, low_water=low)
-    mark = None if low is None else low * 10
-    return [
-        (trim, Counter(), limit),
-        (lambda h: budget(h, limit * 10, Counter(length), low_water=mark), by_length, limit * 10),
-    ]
+LIMITS = [(20, 10), (20, 1), (20, 19), (9, 4), (30, 15)]
+bounded = pytest.mark.parametrize("name", ["trim", "budget"])
+limited = pytest.mark.parametrize(("limit", "low"), LIMITS)
 
 
-@pytest.mark.parametrize("which", [0, 1], ids=["trim", "budget"])
-def test_a_full_transcript_passed_every_time_keeps_its_beginning_for_many_turns(which: int) -> None:
-    bound, counter, limit = bounds(20, 10)[which]
-    full = conversation(100)
-    changes = _changes(bound, (full[:end] for end in range(1, len(full) + 1)), counter, limit)
-    without = bounds(20, None)[which]
-    every = _changes(without[0], (full[:n] for n in range(1, len(full) + 1)), counter, limit)
-    assert changes <= every / 3
-    assert changes <= len(full) / 8 + 1
+def ends(turns: int) -> list[int]:
+    """Where the runs of a conversation end: what is supplied to the next one."""
+    return [len(conversation(turn)) for turn in range(1, turns + 1)]
 
 
-@pytest.mark.parametrize("which", [0, 1], ids=["trim", "budget"])
-def test_a_chained_transcript_keeps_its_beginning_for_many_turns(which: int) -> None:
-    """The application that hands on what the last run returned, bounded as it is."""
-    bound, counter, limit = bounds(20, 10)[which]
+@bounded
+@limited
+def test_a_full_transcript_has_its_beginning_moved_once_per_step(
+    name: str, limit: int, low: int
+) -> None:
+    """Passed whole to every run: the cut lies at the first place that opens behind a step."""
+    bound, full = Bound(name, limit, low), conversation(100)
+    beginnings: list[int] = []
+    for end in ends(100):
+        history = full[:end]
+        kept = bound(history)
+        assert same(history[end - len(kept) :], kept)
+        assert bound.size(kept) <= bound.limit
+        steps = -(-max(bound.size(history) - bound.limit, 0) // bound.step)
+        places = [p for p in range(end) if bound.size(full[:p]) >= steps * bound.step]
+        wanted = places[0] if not steps else next(p for p in places if _opens(full[p]))
+        assert wanted == end - len(kept)
+        beginnings.append(end - len(kept))
+    moved = sum(one != other for one, other in itertools.pairwise(beginnings))
+    assert moved <= -(-(bound.size(full) - bound.limit) // bound.step)
+    assert beginnings == sorted(beginnings)
 
-    def chained() -> Iterator[list[Message]]:
-        transcript: list[Message] = []
-        for n in range(60):
-            transcript = [*transcript, *conversation(n + 1)[len(conversation(n)) :]]
-            yield transcript
-            transcript = bound(transcript)
 
-    assert _changes(bound, chained(), counter, limit) <= 30
+def _opens(message: Message) -> bool:
+    asks = isinstance(message, AssistantMessage) and message.tool_calls
+    return not asks and not isinstance(message, ToolMessage)
 
 
-def _changes(bound: Bound, histories: Iterable[list[Message]], counter: Counter, limit: int) -> int:
-    """How often the beginning of what is sent is another message than the time before."""
-    first: Message | None = None
-    changed = 0
-    for history in histories:
-        try:
-            kept = bound(history)
-        except HistoryError:
-            continue  # it ends in the middle of a batch, with nothing before it that opens
-        assert counter.base + sum(map(counter.cost, kept)) <= limit
+@bounded
+@limited
+def test_a_chained_transcript_keeps_its_beginning_until_it_passes_the_limit(
+    name: str, limit: int, low: int
+) -> None:
+    """Handed on as it was cut: each cut makes room down to the mark, but for what it came late."""
+    bound, full = Bound(name, limit, low), conversation(100)
+    history: list[Message] = []
+    for start, end in itertools.pairwise([0, *ends(100)]):
+        history = [*history, *full[start:end]]
+        passed_by = bound.size(history) - bound.limit
+        kept = bound(history)
         assert same(history[len(history) - len(kept) :], kept)
-        assert same(kept, bound([*history]))  # stateless: the cut depends on the history alone
-        changed += kept[0] is not first
-        first = kept[0]
-    return changed
+        if passed_by <= 0:
+            assert same(history, kept)
+        else:
+            assert bound.low is not None
+            left = passed_by % bound.step or bound.step
+            assert bound.size(kept) <= bound.low - 1 + left <= bound.limit
+        history = kept
+
+
+@bounded
+@pytest.mark.parametrize("chained", [True, False])
+def test_prompt_caches_hold_for_many_turns(name: str, chained: bool) -> None:
+    """The figure that low-water marks are for: how often what is sent begins otherwise."""
+    full = conversation(100)
+
+    def moved(bound: Bound) -> int:
+        history: list[Message] = []
+        first: list[Message] = []
+        for start, end in itertools.pairwise([0, *ends(100)]):
+            history = [*history, *full[start:end]] if chained else full[:end]
+            kept = bound(history)
+            first.append(kept[0])
+            history = kept
+        return sum(one is not other for one, other in itertools.pairwise(first))
+
+    assert moved(Bound(name, 20, 10)) <= moved(Bound(name, 20, None)) / 3
+
+
+async def test_a_run_with_instructions_counts_its_system_message_in_the_chain() -> None:
+    """The cut need not fall where it would in the transcript that was stored without it."""
+    model = ScriptedModel([f"answer {number}" for number in range(30)])
+    agent: Agent[Any] = Agent(
+        model, instructions="be brief", history_processor=trim_history(8, low_water=4)
+    )
+    history: list[Message] = []
+    begins: list[str] = []
+    for number in range(30):
+        result = await agent.run(f"question {number}", history=history)
+        history = result.messages
+        begins.append(history[1].content)
+        assert len(history) <= 8 + 3
+    moved = sum(one != other for one, other in itertools.pairwise(begins))
+    assert moved <= 30 * 2 / (8 - 4)
+
+
+def test_the_same_history_is_cut_alike_whatever_came_before() -> None:
+    """Stateless: the cut depends on the history alone."""
+    full = conversation(60)
+    for name in ("trim", "budget"):
+        bound = Bound(name, 20, 10)
+        for end in ends(60):
+            assert same(bound(full[:end]), Bound(name, 20, 10)(full[:end]))
 
 
 def test_the_first_cut_leaves_the_low_water_mark_and_stays() -> None:
@@ -398,6 +463,19 @@ def test_a_step_past_everything_that_opens_is_not_taken() -> None:
 # Errors
 
 
+@pytest.mark.parametrize("limit", [2.5, 2.0, float("nan"), float("inf"), True, "5", None, [3]])
+def test_a_limit_that_is_no_integer_is_refused_at_construction(limit: Any) -> None:
+    with pytest.raises(ValueError, match=r"^max_messages must be an integer, got "):
+        trim_history(limit)
+    with pytest.raises(ValueError, match=r"^max_tokens must be an integer, got "):
+        budget_history(Counter(), limit)
+    if limit is not None:
+        with pytest.raises(ValueError, match=r"^low_water must be an integer, got "):
+            trim_history(5, low_water=limit)
+        with pytest.raises(ValueError, match=r"^low_water must be an integer, got "):
+            budget_history(Counter(), 5, low_water=limit)
+
+
 @pytest.mark.parametrize("limit", [0, -1, -100])
 def test_a_limit_below_one_is_refused_at_construction(limit: int) -> None:
     with pytest.raises(ValueError, match=f"^max_messages must be at least 1, got {limit}"):
@@ -418,6 +496,17 @@ def test_a_low_water_mark_outside_the_limits_is_refused(low_water: int) -> None:
 def test_no_counter_is_refused_at_construction() -> None:
     with pytest.raises(ValueError, match="needs a counter"):
         budget_history(None, 5)  # type: ignore[arg-type]
+
+
+def test_a_failing_counter_says_over_which_messages_it_failed() -> None:
+    class Picky(Counter):
+        async def count_tokens(self, messages: Sequence[Message], tools: Sequence[Any] = ()) -> int:
+            if len(messages) == 1:
+                raise OSError("too little to count")
+            return await super().count_tokens(messages)
+
+    with pytest.raises(HistoryError, match=r"failed: too little to count \(messages 9 to 9\)$"):
+        budget([USER] * 10, 5, Picky())
 
 
 def test_a_failing_counter_is_named_and_chained() -> None:
@@ -487,59 +576,6 @@ def test_something_that_is_no_message_is_named() -> None:
     for process in (trim_history(9), lambda history: budget(history, 9)):
         with pytest.raises(HistoryError, match=r"^history\[1\]: not a message but str$"):
             process(odd)
-
-
-# The built-in estimate
-
-
-def estimate(*messages: Message, tools: Sequence[Any] = (), **options: Any) -> int:
-    return now(EstimatedTokens(**options).count_tokens(messages, tools))
-
-
-def test_the_estimate_counts_bytes_messages_and_media() -> None:
-    assert estimate() == 0
-    assert estimate(UserMessage("sixsix")) == 4 + 2
-    assert estimate(UserMessage("\u00e9\u00e9\u00e9")) == 4 + 2
-    assert estimate(UserMessage("", parts=(Part.image(b"x" * 10**6, "image/png"),))) == 4 + 1000
-    assert estimate(SystemMessage("abc"), ToolMessage("abcdef")) == 8 + 3
-    call = ToolCall.of("id", "f\u00e9", '{"abc":""}')
-    thinking = (Thinking("abc"), Thinking("", signature="x"))
-    assert estimate(AssistantMessage("abc"[:2], tool_calls=(call,), thinking=thinking)) == 4 + 6
-    assert estimate(UserMessage(), tools=["a"]) == 4 + 1
-    assert (
-        estimate(
-            UserMessage("abc", parts=(Part.image_url("https://a.example/"),)),
-            bytes_per_token=0.5,
-            per_message=3,
-            per_part=7,
-        )
-        == 6 + 10
-    )
-
-
-def test_the_estimate_survives_text_that_utf8_cannot_carry() -> None:
-    odd = "\ud800"
-    message = AssistantMessage(
-        odd, tool_calls=(ToolCall(odd, odd, Raw(b"{}")),), thinking=(Thinking(odd),)
-    )
-    assert estimate(message) == 4 + 4
-
-
-@given(ANY_HISTORY, ANY_HISTORY)
-def test_the_estimate_grows_with_the_history(one: list[Message], other: list[Message]) -> None:
-    """What bisection relies on."""
-    assert estimate(*one) <= estimate(*one, *other)
-    assert estimate(*other) <= estimate(*one, *other)
-
-
-@pytest.mark.parametrize("ratio", [0, -1, float("nan"), float("inf")])
-def test_an_estimate_needs_a_sensible_ratio(ratio: float) -> None:
-    with pytest.raises(ValueError, match="bytes_per_token must be positive"):
-        EstimatedTokens(bytes_per_token=ratio)
-
-
-def test_the_estimate_is_a_counter() -> None:
-    assert budget([USER, PLAIN], 5, EstimatedTokens()) == [PLAIN]
 
 
 # Inside a run, on both backends

@@ -25,7 +25,8 @@ from golem import (
     new_id,
     normalize_history,
 )
-from golem.history import Turn, drop_turn, edit_user, fork_at, merge, rewind_to, turns
+from golem.codec import encode_json
+from golem.history import Turn, drop_turn, edit_user, fork_at, rewind_to, turns
 from golem.history.repair import NO_RESULT
 from golem.testing import ScriptedModel
 from golem.testing.strategies import ANY_HISTORY
@@ -291,55 +292,56 @@ def test_the_only_turn_cannot_be_dropped() -> None:
         drop_turn([SystemMessage("s"), asking("a"), result("a")], 2)
 
 
-# Merging branches
+# Arguments that make no sense
+
+Indexed = Callable[[list[Message], Any], object]
+INDEXED: dict[str, Indexed] = {
+    "fork_at": fork_at,
+    "rewind_to": rewind_to,
+    "edit_user": lambda history, index: edit_user(history, index, "x"),
+    "drop_turn": drop_turn,
+}
 
 
-def test_branches_share_their_beginning_once() -> None:
-    trunk: list[Message] = [UserMessage("q"), asking("a"), result("a")]
-    left: list[Message] = [AssistantMessage("left"), UserMessage("go on")]
-    right: list[Message] = [AssistantMessage("right")]
-    assert [*trunk, *left, *right] == merge([*trunk, *left], iter([*trunk, *right]))
-    assert [*trunk, *right, *left] == merge([*trunk, *right], trunk, [*trunk, *left])
-    assert [*left, *trunk] == merge(left, trunk)
-    assert [*trunk, *left] == merge(trunk, [*trunk, *left])
-    assert merge() == []
-    assert trunk == merge(trunk)
-    assert trunk == merge(trunk, [])
-    assert trunk == merge([], trunk)
+@pytest.mark.parametrize("name", INDEXED)
+@pytest.mark.parametrize("index", [None, 1.0, True, b"1", [1]], ids=repr)
+def test_an_index_that_is_no_integer_is_named(name: str, index: Any) -> None:
+    with pytest.raises(TypeError, match="must be an integer, not"):
+        INDEXED[name](LATE, index)
 
 
-def test_a_turn_that_branches_answer_differently_is_not_shared() -> None:
-    trunk: list[Message] = [UserMessage("q")]
-    left = [*trunk, asking("a", "b"), result("a"), result("b", "left")]
-    right = [*trunk, asking("a", "b"), result("a"), result("b", "right")]
-    assert [*left, *right[1:]] == merge(left, right)
-    blank: list[Message] = [*trunk, asking("")]
-    assert [*blank, *blank[1:], result("")] == merge(blank, [*blank, result("")])
+@pytest.mark.parametrize("name", INDEXED)
+def test_a_negative_place_is_named_as_it_was_given(name: str) -> None:
+    with pytest.raises(HistoryError, match="there is no message -1 in a history of 10"):
+        INDEXED[name](LATE, -1)
 
 
-def test_no_branch_answers_the_calls_of_another() -> None:
-    left: list[Message] = [UserMessage("q"), asking("a")]
-    right: list[Message] = [UserMessage("p"), result("a"), UserMessage("x")]
-    assert [*left, filler("a"), right[0], right[2]] == merge(left, right)
+@pytest.mark.parametrize("content", [5, None, b"x", ["x"]], ids=repr)
+def test_a_question_is_text(content: Any) -> None:
+    with pytest.raises(TypeError, match="content must be str, not"):
+        edit_user(LATE, 1, content)
 
 
-@given(st.lists(ANY_HISTORY, max_size=3), ANY_HISTORY)
-def test_merging_keeps_every_branch_whole(tails: list[list[Message]], trunk: list[Message]) -> None:
-    branches = [[*trunk, *tail] for tail in tails]
-    merged = merge(*branches)
-    assert complaint(merged) == ""
-    assert same(merged, normalize_history(merged)[0])
-    for branch in branches:
-        remaining = iter(merged)
-        assert all(message in remaining for message in normalize_history(branch)[0])
-    longest = max((len(normalize_history(branch)[0]) for branch in branches), default=0)
-    assert longest <= len(merged) <= sum(len(normalize_history(b)[0]) for b in branches)
+def test_media_of_an_edited_question_are_such_as_a_run_sends() -> None:
+    wrong: list[Any] = [IMAGE, "x"]
+    with pytest.raises(TypeError, match=r"parts\[1\] must be a Part, not str"):
+        edit_user(LATE, 1, "x", parts=wrong)
+    with pytest.raises(ValueError, match=r"parts\[1\]: unsupported part kind 'tape'"):
+        edit_user(LATE, 1, "x", parts=[IMAGE, Part("tape", url="https://e.example/")])
 
 
-@given(ANY_HISTORY)
-def test_merging_a_history_with_itself_is_repair(history: list[Message]) -> None:
-    wanted = normalize_history(history)[0]
-    assert wanted == merge(history) == merge(history, history, history)
+def test_a_turn_is_json_as_the_contract_spells_it() -> None:
+    """Lone surrogates and unknown members of its messages included."""
+    asked = AssistantMessage(
+        "\ud800", tool_calls=asking("a").tool_calls, unknown=UnknownMembers({"newer": b"1.0"})
+    )
+    [turn] = turns([asked, result("a")])
+    assert encode_json(turn) == (
+        b'{"index":0,"message":{"role":"assistant","content":"\xef\xbf\xbd",'
+        b'"toolCalls":[{"id":"a","name":"f","args":{}}],"newer":1.0},'
+        b'"results":[{"role":"tool","content":"r","toolCallId":"a","toolName":"f"}],'
+        b'"resultIndexes":[1]}'
+    )
 
 
 # What is returned can be run

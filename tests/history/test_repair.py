@@ -22,6 +22,8 @@ from golem import (
     ToolMessage,
     UserMessage,
     arepair,
+    dump_history,
+    load_history,
     normalize_history,
     repair,
 )
@@ -181,6 +183,19 @@ def test_an_id_less_truncated_call_is_named_in_changes_only() -> None:
 
 def test_a_dropped_id_less_result_is_named_by_its_empty_id() -> None:
     assert normalize_history([result("")])[1].dropped == ("",)
+
+
+def test_a_report_over_lone_surrogates_is_json_too() -> None:
+    """As it would be of the same history once that was stored."""
+    odd = "a\ud800"
+    history: list[Message] = [result(odd), ask(odd, args="{"), USER, result(odd), result(odd)]
+    for each in (
+        normalize_history(history)[1],
+        normalize_history(load_history(dump_history(history)))[1],
+    ):
+        assert each == msgspec.json.decode(msgspec.json.encode(each), type=HistoryRepair)
+        assert each.truncated == each.moved == ("a\ufffd",)
+        assert each.dropped == ("a\ufffd", "a\ufffd")
 
 
 def test_a_report_is_camel_case_json_and_reads_back() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -30,7 +31,15 @@ from golem import (
     load_history,
     normalize_history,
 )
-from golem.history import Change, SanitizeReport, UnsafePart, sanitize_history
+from golem.history import (
+    Change,
+    InvalidPart,
+    SanitizeReport,
+    UnsafePart,
+    sanitize_history,
+    seal,
+    verify,
+)
 from golem.history.repair import NO_RESULT
 from golem.messages import MESSAGE_TYPES
 from golem.testing.strategies import ANY_HISTORY
@@ -42,6 +51,7 @@ from tests.strategies import HISTORIES
 Result = tuple[list[Message], list[Message], SanitizeReport]
 """The history of a case, what sanitizing left of it, and the report."""
 
+KEY = b"k" * 16
 NEWER = UnknownMembers({"newer": b'{"system":"obey"}'})
 
 
@@ -190,7 +200,8 @@ def test_system_messages_go_and_are_counted_with_all_they_carry() -> None:
     system = SystemMessage("obey", run_id="r", conversation_id="c", seal="s", unknown=NEWER)
     messages, report = sanitize_history([system, UserMessage("hi"), system])
     assert [UserMessage("hi")] == messages
-    assert SanitizeReport(system_prompts=2) == report
+    claims: dict[str, Any] = {"claimed_run_ids": ("r",), "claimed_conversation_ids": ("c",)}
+    assert SanitizeReport(system_prompts=2, **claims) == report
     assert report
 
 
@@ -345,8 +356,8 @@ def test_what_is_not_judged_is_counted() -> None:
         UserMessage("v", conversation_id="c2"),
     ]
     _, report = sanitize_history(history)
-    assert report.claimed_conversation_ids == ("c1", "c0", "c2")
-    assert report.claimed_run_ids == ("r2", "r1")
+    assert report.claimed_conversation_ids == ("c1", "c0", "c9", "c2")
+    assert report.claimed_run_ids == ("r2", "r1", "r9")
     assert (report.tool_results, report.signed_thinking) == (2, 2)
     sound, quiet = sanitize_history(history[:3])
     assert same(history[:3], sound)
@@ -362,6 +373,8 @@ FINDINGS: list[dict[str, Any]] = [
     {"emptied": (0,)},
     {"identity_dropped": 1},
     {"thinking_dropped": 1},
+    {"seals_dropped": 1},
+    {"invalid_dropped": 1},
     {"repair": HistoryRepair(truncated=("a",), changes=(Change("truncated", "a", "f", 0, 0),))},
 ]
 
@@ -375,8 +388,28 @@ def test_a_report_is_true_when_anything_was_dropped_repaired_or_truncated(
 
 def test_a_report_is_false_for_what_it_only_counts() -> None:
     assert not SanitizeReport(
-        claimed_conversation_ids=("c",), claimed_run_ids=("r",), tool_results=3, signed_thinking=2
+        claimed_conversation_ids=("c",),
+        claimed_run_ids=("r",),
+        tool_results=3,
+        signed_thinking=2,
+        claimed_seals=1,
+        invalid_parts=(InvalidPart(0, "tape", "no"),),
     )
+
+
+def test_a_report_over_lone_surrogates_is_plain_json() -> None:
+    odd = "\ud800"
+    history: list[Message] = [
+        UserMessage(odd, run_id=odd, conversation_id=odd, parts=(Part(odd, url=odd), Part(odd))),
+        AssistantMessage(tool_calls=(ToolCall.of(odd, odd, "{"),)),
+        UserMessage("between", parts=(Part("image", url=f"http://{odd}/"),)),
+        ToolMessage("late", tool_call_id=odd, tool_name=odd),
+        ToolMessage("lost", tool_call_id=odd, tool_name=odd),
+    ]
+    for policy in ({}, {"block_private_hosts": True}):
+        _, report = sanitize_history(history, **policy)  # type: ignore[arg-type]
+        assert report == msgspec.json.decode(msgspec.json.encode(report), type=SanitizeReport)
+        assert report.claimed_run_ids == report.repair.moved == report.repair.dropped == ("\ufffd",)
 
 
 @pytest.mark.parametrize("value", [SanitizeReport(), UnsafePart(0, "image", "file")])
@@ -403,7 +436,8 @@ def test_the_report_is_plain_json() -> None:
     assert {
         *("systemPrompts", "unsafeParts", "nativeDropped", "unknownDropped", "emptied", "repair"),
         *("identityDropped", "thinkingDropped", "claimedConversationIds", "claimedRunIds"),
-        *("toolResults", "signedThinking"),
+        *("toolResults", "signedThinking", "sealsDropped", "claimedSeals"),
+        *("invalidParts", "invalidDropped"),
     } == decoded.keys()
 
 
@@ -461,7 +495,8 @@ def test_identity_is_stripped_on_request() -> None:
     ]
     messages, report = sanitize_history(history, strip_identity=True)
     assert [UserMessage("u"), AssistantMessage("a"), UserMessage("v")] == messages
-    assert SanitizeReport(identity_dropped=2) == report
+    claims: dict[str, Any] = {"claimed_run_ids": ("r",), "claimed_conversation_ids": ("c",)}
+    assert SanitizeReport(identity_dropped=2, **claims) == report
     assert messages[2] is history[2]
 
 
@@ -470,8 +505,105 @@ def test_thinking_is_stripped_on_request() -> None:
     history: list[Message] = [AssistantMessage("a", thinking=blocks), AssistantMessage("b")]
     messages, report = sanitize_history(history, strip_thinking=True)
     assert [AssistantMessage("a"), AssistantMessage("b")] == messages
-    assert SanitizeReport(thinking_dropped=2) == report
+    assert SanitizeReport(thinking_dropped=2, signed_thinking=1) == report
     assert messages[1] is history[1]
+
+
+# Seals
+
+
+def test_a_changed_message_loses_its_seal_and_the_others_verify() -> None:
+    unsafe = (Part("image", url="file:///x"),)
+    made = seal(
+        [
+            UserMessage("q", run_id="r"),
+            AssistantMessage("native", native=Native("p")),
+            UserMessage("unsafe", parts=unsafe),
+            AssistantMessage("newer", unknown=NEWER),
+            AssistantMessage("newer call", tool_calls=(ToolCall("c", "f", "{}", "", NEWER),)),
+            ToolMessage("t", tool_call_id="c", tool_name="f"),
+            AssistantMessage("newer thought", thinking=(Thinking("t", unknown=NEWER),)),
+            AssistantMessage("end"),
+        ],
+        KEY,
+    )
+    messages, report = sanitize_history(made)
+    assert [i for i, message in enumerate(messages) if message.seal] == [0, 5, 7]
+    assert (report.seals_dropped, report.claimed_seals) == (5, 3)
+    found = verify(messages, KEY)
+    assert found.added == (1, 2, 3, 4, 6)
+    assert found.altered == found.reordered == ()
+    assert not verify(seal(messages, KEY), KEY)
+    again, second = sanitize_history(messages)
+    assert same(messages, again)
+    assert (second.seals_dropped, second.claimed_seals) == (0, 3)
+    assert not second
+
+
+@pytest.mark.parametrize("policy", ["strip_identity", "strip_thinking"])
+def test_what_a_policy_changes_loses_its_seal_too(policy: str) -> None:
+    blocks = (Thinking("t"),)
+    made = seal([UserMessage("q"), AssistantMessage("a", thinking=blocks, run_id="r")], KEY)
+    messages, report = sanitize_history(made, **{policy: True})  # type: ignore[arg-type]
+    assert (report.seals_dropped, report.claimed_seals) == (1, 1)
+    assert not verify(seal(messages, KEY), KEY)
+
+
+def test_a_seal_is_left_to_verify_or_stripped_on_request() -> None:
+    """Sanitizing has no key: a made-up seal and a genuine one look alike."""
+    claimed = UserMessage("hi", seal="x")
+    messages, report = sanitize_history([claimed])
+    assert same([claimed], messages)
+    assert report.claimed_seals == 1
+    assert not report
+    messages, report = sanitize_history([claimed, UserMessage("u")], strip_seals=True)
+    assert [UserMessage("hi"), UserMessage("u")] == messages
+    assert SanitizeReport(seals_dropped=1) == report
+    assert not verify(seal(messages, KEY), KEY)
+
+
+# Parts that no run sends
+
+INVALID = [
+    Part("hologram", url="https://e.example/"),
+    Part("", url="https://e.example/"),
+    Part("image", url="https://e.example/", data=b"x", media_type="image/png"),
+    Part("image", data=b"x"),
+    Part("image"),
+]
+
+
+@pytest.mark.parametrize("part", INVALID, ids=repr)
+def test_a_part_that_no_run_sends_is_named_and_goes_on_request(part: Part) -> None:
+    good = Part.image_url("https://ok.example/")
+    given = [AssistantMessage("a", parts=(good, part))]
+    messages, report = sanitize_history(given)
+    assert same(given, messages)
+    assert not report
+    [invalid] = report.invalid_parts
+    with pytest.raises(ValueError, match=re.escape(invalid.reason)):
+        part.validate()
+    assert (0, part.kind) == (invalid.message_index, invalid.kind)
+    messages, dropped = sanitize_history(given, drop_invalid_parts=True)
+    assert [AssistantMessage("a", parts=(good,))] == messages
+    assert SanitizeReport(invalid_parts=(invalid,), invalid_dropped=1) == dropped
+    assert dropped
+
+
+def test_a_user_message_of_invalid_parts_is_emptied_by_dropping_them() -> None:
+    messages, report = sanitize_history(
+        [UserMessage("", parts=(INVALID[0],))], drop_invalid_parts=True
+    )
+    assert messages == []
+    assert report.emptied == (0,)
+
+
+def test_an_unsafe_part_is_not_invalid_as_well() -> None:
+    _, report = sanitize_history([UserMessage("u", parts=(Part("tape", url="file:///x"),))])
+    assert report.invalid_parts == ()
+
+
+# Limits
 
 
 def test_more_messages_than_allowed_are_refused_before_the_rest_is_read() -> None:
@@ -491,12 +623,40 @@ def test_more_messages_than_allowed_are_refused_before_the_rest_is_read() -> Non
         sanitize_history([UserMessage("x")], max_messages=0)
 
 
+def test_a_history_of_too_many_bytes_is_read_no_further() -> None:
+    read: list[int] = []
+
+    def endless() -> Iterator[Message]:
+        while True:
+            read.append(1)
+            yield UserMessage("x" * 100)
+
+    with pytest.raises(HistoryError, match=r"bytes of JSON, more than 1000$"):
+        sanitize_history(endless(), max_bytes=1000)
+    assert len(read) == 8
+
+
+@given(HISTORIES.filter(bool))
+def test_the_bytes_counted_are_those_of_its_json(history: list[Message]) -> None:
+    size = len(dump_history(history))
+    sanitize_history(history, max_bytes=size)
+    with pytest.raises(HistoryError):
+        sanitize_history(history, max_bytes=size - 1)
+
+
+@pytest.mark.parametrize("limit", [-1, 2.5, float("nan"), True, "5", [1]], ids=repr)
+def test_a_limit_that_is_no_count_is_refused(limit: Any) -> None:
+    for name in ("max_messages", "max_bytes"):
+        with pytest.raises(ValueError, match=f"^{name} must be (an integer|at least 0), got"):
+            sanitize_history([], **{name: limit})
+
+
 def test_more_bytes_than_allowed_are_refused() -> None:
     history: list[Message] = [UserMessage("\u00e9" * 10), SystemMessage("s")]
     size = len(dump_history(history))
     assert [history[0]] == sanitize_history(history, max_bytes=size)[0]
     with pytest.raises(
-        HistoryError, match=rf"^history: {size} bytes of JSON, more than {size - 1}$"
+        HistoryError, match=rf"^history: at least {size} bytes of JSON, more than {size - 1}$"
     ):
         sanitize_history(history, max_bytes=size - 1)
 

@@ -246,6 +246,50 @@ def test_every_gap_in_the_middle_is_noticed_where_it_is(start: int, end: int) ->
         assert (start == 0 and end < len(FULL)) == report.trimmed
 
 
+@pytest.mark.parametrize(
+    ("order", "trimmed"),
+    [
+        ([0, 3, 2], False),
+        ([3, 0, 1], False),
+        ([4, 2, 0], False),
+        ([2, 3, 4], True),
+        ([3, 2, 4], True),
+        ([2, 4], True),
+        ([4, 2], True),
+    ],
+)
+def test_a_history_is_trimmed_only_where_its_beginning_is_gone(
+    order: list[int], trimmed: bool
+) -> None:
+    history = seal([UserMessage(str(n)) for n in range(5)], KEY)
+    assert trimmed == verify([history[place] for place in order], KEY).trimmed
+
+
+def test_an_altered_beginning_is_not_gone() -> None:
+    history = seal([UserMessage(str(n)) for n in range(5)], KEY)
+    altered = replace(history[0], content="other")
+    assert not verify([altered, *history[2:]], KEY).trimmed
+    moved = replace(history[1], content="other")
+    assert verify([moved, *history[2:]], KEY).trimmed
+
+
+def test_the_head_is_the_last_message_that_verifies_in_its_place() -> None:
+    history = seal([UserMessage(str(n)) for n in range(4)], KEY)
+    first, second, third, fourth = history
+    assert second.seal == verify([first, second, fourth, third], KEY).head
+    assert first.seal == verify([first, fourth], KEY).head
+    assert second.seal == verify([first, second, replace(third, content="x")], KEY).head
+    assert first.seal == verify([first, *seal([SystemMessage("s")], KEY)], KEY).head
+
+
+def test_system_messages_verify_anywhere_and_nowhere_are_missed() -> None:
+    """A run replaces them; the guide says so."""
+    one = seal([SystemMessage("one"), UserMessage("a"), UserMessage("b")], KEY)
+    other = seal([SystemMessage("other"), UserMessage("c")], KEY)
+    for history in (one[1:], [one[1], one[0], one[2]], [other[0], *one[1:]], [*one, other[0]]):
+        assert not verify(history, KEY)
+
+
 def test_a_history_cut_off_at_the_end_shows_in_its_head() -> None:
     """It verifies, as no list can prove that nothing came after it."""
     history = sealed()
@@ -391,12 +435,34 @@ def test_a_key_that_only_verifies_never_seals() -> None:
 
 
 @pytest.mark.parametrize(
-    "keys", [b"", b"x" * 15, [], [KEY, b"short"], "a text of some length", [12345], bytearray(40)]
+    "keys",
+    [
+        b"",
+        b"x" * 15,
+        bytearray(15),
+        [],
+        [KEY, b"short"],
+        "a text of some length",
+        [12345],
+        [KEY, ""],
+    ],
 )
 def test_a_key_that_protects_nothing_is_refused(keys: Any) -> None:
     for function in (seal, verify):
         with pytest.raises(ValueError, match="key"):
             function([], keys)
+
+
+@pytest.mark.parametrize("kind", [bytearray, memoryview])
+def test_a_key_may_be_held_in_anything_that_is_bytes(kind: type) -> None:
+    assert sealed() == seal(FULL, kind(KEY)) == seal(FULL, [kind(KEY), OTHER])
+    assert not verify(sealed(), kind(KEY))
+
+
+@pytest.mark.parametrize("key", ["a text of some length", 12345])
+def test_a_key_that_is_no_bytes_is_not_called_too_short(key: Any) -> None:
+    with pytest.raises(ValueError, match="a key is bytes, not"):
+        verify([], [key])
 
 
 def test_the_shortest_key_has_sixteen_bytes() -> None:
@@ -435,6 +501,9 @@ def test_what_was_never_json_is_refused_not_cut_short() -> None:
     broken: list[Message] = [
         AssistantMessage(native=Native("p", (msgspec.Raw(b"{} oops"),))),
         UserMessage("x", unknown=UnknownMembers({"a": b"1,nonsense"})),
+        UserMessage("x", unknown=UnknownMembers({"a": b'1,"b":2 3'})),
+        UserMessage("x", unknown=UnknownMembers({"a": b""})),
+        AssistantMessage(tool_calls=(ToolCall("c", "f", msgspec.Raw(b'{"x":')),)),
     ]
     for message in broken:
         with pytest.raises(HistoryError, match=r"^history\[0\]"):
@@ -450,6 +519,25 @@ def as_go_writes(history: list[Message]) -> bytes:
     for char in "<>&\u2028\u2029":
         text = text.replace(char, f"\\u{ord(char):04x}")
     return text.encode()
+
+
+@pytest.mark.parametrize(
+    "args",
+    ['{"amount": 1.50}', '{"amount": 1e2}', '{"b": 1, "b": 2}', '{"n": 12345678901234567890.0}'],
+)
+def test_seals_do_not_survive_a_library_that_respells_what_was_said(args: str) -> None:
+    """Clients have to carry the text, as the guide says; the model's own words are evidence."""
+    call = AssistantMessage(tool_calls=(ToolCall.of("c", "pay", args),))
+    made = seal([UserMessage("q"), call, ToolMessage("r", tool_call_id="c")], KEY)
+    assert verify(load_history(as_go_writes(made)), KEY).altered == (1,)
+    assert not verify(load_history(dump_history(made)), KEY)
+
+
+def test_seals_survive_the_contracts_members_in_another_order() -> None:
+    call = AssistantMessage("a", tool_calls=(ToolCall.of("c", "f", '{"x":1}'),), run_id="r")
+    made = seal([UserMessage("q", run_id="r"), call, ToolMessage("r", tool_call_id="c")], KEY)
+    turned = [dict(reversed(message.items())) for message in json.loads(dump_history(made))]
+    assert not verify(load_history(json.dumps(turned)), KEY)
 
 
 def test_seals_survive_being_written_by_another_json_library() -> None:

@@ -256,6 +256,10 @@ PRIVATE = [
     ),
     *("METADATA.Google.Internal.", "instance-data", "instance-data.ec2.internal", "ip6-localhost"),
     *("host.docker.internal", "kubernetes", "redis", "router.home.arpa", "nas.lan", "db.corp"),
+    *("metadata.goog", "x.metadata.goog", "metadata.tencentyun.com", "api.metadata.cloud.ibm.com"),
+    *("kubernetes.default", "kubernetes.default.svc", "app.test", "x.invalid", "wiki.intra"),
+    *("192.31.196.1", "192.52.193.1", "192.175.48.1", "[2620:4f:8000::1]"),
+    *("[2a00:1450::5efe:127.0.0.1]", "[2a00:1450::200:5efe:a00:1]", "[fe80::5efe:8.8.8.8]"),
     *("x.home", "x.intranet", "x.private", "kubernetes.default.svc.cluster.local"),
     *("\uff11\uff12\uff17.0.0.1", "127\u30020\u30020\u30021", "127\uff0e1", "127\uff610.0.1"),
     *("\u2460\u2461\u2466.0.0.1", "\u24db\u24de\u24d2\u24d0\u24db\u24d7\u24de\u24e2\u24e3"),
@@ -311,6 +315,8 @@ PUBLIC = [
     *("223.255.255.255", "168.63.129.17", "192.0.1.1", "126.255.255.255", "9.255.255.255"),
     *("[2606:4700::1111]", "[2a00:1450::1]", "[64:ff9b::8.8.8.8]", "[::ffff:8.8.8.8]"),
     *("[2002:808:808::1]", "[2400::1%25x]", "localhost.example.com", "local.example", "xlocal.com"),
+    *("[2a00:1450::5efe:8.8.8.8]", "[2a00:1450::100:5efe:a00:1]", "[2620:4f:8001::1]"),
+    *("xmetadata.goog", "test.example", "default.example", "svc.example"),
     *("internal.example", "home.example", "b\u00fccher.example", "lan.com", "notlocalhost.org"),
 ]
 
@@ -421,6 +427,8 @@ def test_no_ipv6_address_that_embeds_a_private_one_passes(
                 0x64FF9B0001 << 80 | low,  # locally synthesized
                 0x2002 << 112 | low << 80,  # 6to4
                 0x20010000 << 96 | low ^ 0xFFFFFFFF,  # Teredo
+                0x2A001450 << 96 | 0x5EFE << 32 | low,  # ISATAP
+                0x2A001450 << 96 | 0x2005EFE << 32 | low,
             ]
         )
     )
@@ -502,11 +510,30 @@ def test_an_allowed_private_host_is_still_private() -> None:
         "a b",
         "fa\u00df.de",
         "/",
+        "[]",
+        "[::1",
+        "::1]",
+        "[example.com]",
+        ".::1",
+        ".[::1]",
+        "[::1]:80",
     ],
 )
 def test_an_allowed_host_that_no_url_can_name_is_refused(entry: str) -> None:
     with pytest.raises(ValueError, match="not a host name"):
         sanitize_history([], allowed_hosts=[entry])
+
+
+@pytest.mark.parametrize("entry", [5, None, b"example.com", ["example.com"]], ids=repr)
+def test_an_allowed_host_that_is_no_text_is_named(entry: Any) -> None:
+    with pytest.raises(TypeError, match="allowed_hosts holds host names, not "):
+        sanitize_history([], allowed_hosts=["example.com", entry])
+
+
+@pytest.mark.parametrize("entry", ["2606:4700:0::1111", "[2606:4700::1111]"])
+def test_an_address_is_allowed_as_a_url_spells_it_or_without_brackets(entry: str) -> None:
+    assert passes("https://[2606:4700::1111]:443/a.png", allowed_hosts=[entry])
+    assert not passes("https://[2606:4700::1112]/a.png", allowed_hosts=[entry])
 
 
 # What other readers make of it
