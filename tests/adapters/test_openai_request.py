@@ -74,12 +74,39 @@ def test_settings_become_the_fields_of_the_wire() -> None:
         ("groq", {"max_tokens": 5, "seed": 1, "reasoning_effort": "low"}),
         ("mistral", {"max_tokens": 5, "random_seed": 1, "reasoning_effort": "low"}),
         ("openrouter", {"max_tokens": 5, "seed": 1, "reasoning": {"effort": "low"}}),
+        ("xai", {"max_completion_tokens": 5, "seed": 1, "reasoning_effort": "low"}),
+        ("cerebras", {"max_completion_tokens": 5, "seed": 1, "reasoning_effort": "low"}),
+        ("together", {"max_tokens": 5, "seed": 1, "reasoning_effort": "low"}),
+        ("fireworks", {"max_tokens": 5, "seed": 1, "reasoning_effort": "low"}),
     ],
 )
 def test_a_dialect_has_its_own_words(dialect: str, expected: dict[str, Any]) -> None:
     settings = Settings(max_tokens=5, seed=1, reasoning_effort="low")
     body = body_of(HI, settings=settings, dialect=dialect)
     assert expected.items() <= body.items()
+
+
+@pytest.mark.parametrize(
+    ("dialect", "member"),
+    [
+        ("openai", "prompt_cache_key"),
+        ("azure", "prompt_cache_key"),
+        ("mistral", "prompt_cache_key"),
+        ("fireworks", "prompt_cache_key"),
+        ("kimi", "prompt_cache_key"),
+        ("openrouter", "session_id"),
+    ],
+)
+def test_a_cache_key_has_its_name_at_each_server(dialect: str, member: str) -> None:
+    body = body_of(HI, settings=Settings(prompt_cache_key="c1"), dialect=dialect)
+    assert body[member] == "c1"
+    assert member not in body_of(HI, dialect=dialect)
+
+
+@pytest.mark.parametrize("dialect", ["groq", "cerebras", "vllm", "xai"])
+def test_a_server_without_cache_keys_in_its_body_gets_none(dialect: str) -> None:
+    keyed = Settings(prompt_cache_key="c1")
+    assert body_of(HI, settings=keyed, dialect=dialect) == body_of(HI, dialect=dialect)
 
 
 def test_an_extra_body_goes_over_everything_and_messages_stay_last() -> None:

@@ -100,6 +100,18 @@ def test_settings_have_their_names_on_this_wire() -> None:
     assert found["stream"] is True
 
 
+@pytest.mark.parametrize(
+    ("dialect", "member"),
+    [("openai", "prompt_cache_key"), ("xai", "prompt_cache_key"), ("openrouter", "session_id")],
+)
+def test_a_cache_key_has_its_name_at_each_server(dialect: str, member: str) -> None:
+    keyed = json.loads(
+        encode_responses([], dialect=dialect, settings=Settings(prompt_cache_key="c1"))
+    )
+    assert keyed[member] == "c1"
+    assert member not in json.loads(encode_responses([], dialect=dialect))
+
+
 def test_a_summary_of_the_reasoning_is_asked_for_beside_the_effort() -> None:
     data = encode_request(
         Request(HI),

@@ -48,6 +48,7 @@ class AzureOpenAI(HTTPModel):
         frequency_penalty: see `golem.model.Settings`.
         reasoning_effort: see `golem.model.Settings`.
         parallel_tool_calls: see `golem.model.Settings`.
+        prompt_cache_key: see `golem.model.Settings`.
         extra_body: members merged into every request body, over golem's own.
 
     Raises:
@@ -75,6 +76,7 @@ class AzureOpenAI(HTTPModel):
         frequency_penalty: float | None = None,
         reasoning_effort: str | None = None,
         parallel_tool_calls: bool | None = None,
+        prompt_cache_key: str | None = None,
         extra_body: Mapping[str, Any] | None = None,
     ) -> None:
         settings = Settings(
@@ -87,6 +89,7 @@ class AzureOpenAI(HTTPModel):
             frequency_penalty=frequency_penalty,
             reasoning_effort=reasoning_effort,
             parallel_tool_calls=parallel_tool_calls,
+            prompt_cache_key=prompt_cache_key,
             extra_body=extra_body,
         )
         key = ""

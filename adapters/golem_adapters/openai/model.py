@@ -15,6 +15,7 @@ from golem_adapters._toolkit.endpoint import (
     address,
     beneath,
     found_key,
+    header_value,
     model_name,
     shown,
 )
@@ -36,8 +37,9 @@ class OpenAI(HTTPModel):
         api_key: the key; else the server's usual environment variable (``OPENAI_API_KEY``).
         base_url: where the server is, up to and without ``/chat/completions``; else
             ``OPENAI_BASE_URL``, else the dialect's own address.
-        dialect: which server it is, by name (``openai``, ``groq``, ``mistral``, ``deepseek``,
-            ``openrouter``, ``ollama``, ``vllm``, ``llama.cpp`` …), or a record of your own.
+        dialect: which server it is, by name (``openai``, ``groq``, ``mistral``, ``openrouter``,
+            ``deepseek``, ``xai``, ``together``, ``fireworks``, ``cerebras``, ``z.ai``, ``kimi``,
+            ``ollama``, ``vllm``, ``llama.cpp`` …), or a record of your own.
         http_client: an httpx-compatible client to use instead of golem's; never closed here.
         timeout: seconds without a byte from the server after which a request fails; by default
             the given client's own, else ten minutes. ``math.inf``: never.
@@ -53,6 +55,7 @@ class OpenAI(HTTPModel):
         frequency_penalty: see `golem.model.Settings`.
         reasoning_effort: see `golem.model.Settings`.
         parallel_tool_calls: see `golem.model.Settings`.
+        prompt_cache_key: see `golem.model.Settings`.
         extra_body: members merged into every request body, over golem's own.
 
     Raises:
@@ -82,6 +85,7 @@ class OpenAI(HTTPModel):
         frequency_penalty: float | None = None,
         reasoning_effort: str | None = None,
         parallel_tool_calls: bool | None = None,
+        prompt_cache_key: str | None = None,
         extra_body: Mapping[str, Any] | None = None,
     ) -> None:
         record = dialect_named(dialect)
@@ -95,6 +99,7 @@ class OpenAI(HTTPModel):
             frequency_penalty=frequency_penalty,
             reasoning_effort=reasoning_effort,
             parallel_tool_calls=parallel_tool_calls,
+            prompt_cache_key=prompt_cache_key,
             extra_body=extra_body,
         )
         headers = dict(record.headers)
@@ -176,6 +181,8 @@ class ChatWire:
         )
         accept = "text/event-stream" if stream else "application/json"
         headers = {"content-type": "application/json", "accept": accept, **self._headers}
+        if self.dialect.cache_key_header and settings.prompt_cache_key:
+            headers[self.dialect.cache_key_header] = header_value(settings.prompt_cache_key)
         return HTTPCall(self._url, headers, body)
 
     def authorize(

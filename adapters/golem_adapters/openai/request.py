@@ -61,6 +61,8 @@ def _sampling(settings: Settings, dialect: ChatDialect) -> Wire:
         "frequency_penalty": settings.frequency_penalty,
         dialect.reasoning_effort: effort,
     }
+    if dialect.cache_key:
+        fields[dialect.cache_key] = settings.prompt_cache_key
     return {name: value for name, value in fields.items() if value is not None}
 
 

@@ -40,7 +40,7 @@ class OpenAIResponses(HTTPModel):
         api_key: the key; else the server's usual environment variable (``OPENAI_API_KEY``).
         base_url: where the server is, up to and without ``/responses``; else
             ``OPENAI_BASE_URL``, else the dialect's own address.
-        dialect: which server it is, by name (``openai``, ``azure``, ``openrouter``,
+        dialect: which server it is, by name (``openai``, ``azure``, ``openrouter``, ``xai``,
             ``deepseek``, ``ollama``, ``vllm``, ``llama.cpp``), or a record of your own.
         token: a bearer token to send instead of a key, or a function, plain or async, that
             gives the one to use now.
@@ -58,6 +58,7 @@ class OpenAIResponses(HTTPModel):
         top_p: see `golem.model.Settings`.
         reasoning_effort: see `golem.model.Settings`.
         parallel_tool_calls: see `golem.model.Settings`.
+        prompt_cache_key: see `golem.model.Settings`.
         extra_body: members merged into every request body, over golem's own.
 
     Raises:
@@ -85,6 +86,7 @@ class OpenAIResponses(HTTPModel):
         top_p: float | None = None,
         reasoning_effort: str | None = None,
         parallel_tool_calls: bool | None = None,
+        prompt_cache_key: str | None = None,
         extra_body: Mapping[str, Any] | None = None,
     ) -> None:
         record = dialect_named(dialect)
@@ -94,6 +96,7 @@ class OpenAIResponses(HTTPModel):
             top_p=top_p,
             reasoning_effort=reasoning_effort,
             parallel_tool_calls=parallel_tool_calls,
+            prompt_cache_key=prompt_cache_key,
             extra_body=extra_body,
         )
         headers: dict[str, str] = {}

@@ -64,6 +64,8 @@ def encode_request(
     """
     body: Wire = {"model": model}
     body.update(_sampling(settings, reasoning_summary))
+    if dialect.cache_key and settings.prompt_cache_key is not None:
+        body[dialect.cache_key] = settings.prompt_cache_key
     body.update(_tools(request, settings, dialect))
     if request.output_schema is not None and dialect.structured_output:
         body["text"] = {"format": _format(request.output_schema, dialect)}
