@@ -304,6 +304,18 @@ def test_an_id_that_is_used_again_is_another_one_from_the_second_time_on() -> No
     assert len(set(asked)) == 4
 
 
+def test_a_real_result_answers_the_first_call_of_its_id_and_a_filler_the_last() -> None:
+    calls = tuple(ToolCall.of("x", "f", f'{{"n":{n}}}') for n in (1, 2, 3))
+    asked = AssistantMessage(tool_calls=calls)
+    results = [ToolMessage(text, tool_call_id="x") for text in ("one", "two")]
+    for count, expected in ((1, ["one", None, None]), (2, ["one", "two", None])):
+        turn, *answers = wire([UserMessage("hi"), asked, *results[:count]])[1:]
+        said = {m["tool_call_id"]: m["content"] for m in answers}
+        assert len(said) == 3
+        for call, text in zip(turn["tool_calls"], expected, strict=True):
+            assert said[call["id"]] == (text or INTERRUPTED)
+
+
 def test_calls_without_id_pair_with_results_without_id_in_order() -> None:
     history = [turn("", "x", ""), result("", "first"), result("x", "x"), result("", "second")]
     sent = wire(history)

@@ -230,6 +230,15 @@ def test_long_and_repeated_call_ids_are_mapped_the_same_on_call_and_result() -> 
     assert found[:3] == sent(*HI, *turn)
 
 
+def test_a_real_result_answers_the_first_call_of_its_id_and_a_filler_the_last() -> None:
+    calls = tuple(ToolCall.of("x", "f", f'{{"n":{n}}}') for n in (1, 2))
+    asked = AssistantMessage(tool_calls=calls)
+    sent = items([UserMessage("hi"), asked, ToolMessage("one", tool_call_id="x")])
+    said = {item["call_id"]: item["output"] for item in sent if "output" in item}
+    first, second = (item["call_id"] for item in sent if item["type"] == "function_call")
+    assert said == {first: "one", second: INTERRUPTED}
+
+
 def test_media_are_given_by_url_or_inline() -> None:
     parts = (
         Part.image_url("https://e/x.png"),

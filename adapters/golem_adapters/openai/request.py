@@ -199,7 +199,7 @@ class _Messages:
             turn[dialect.reasoning_out] = text
 
     def _result(self, index: int, message: ToolMessage) -> None:
-        wire_id = self._ids.answer(message.tool_call_id)
+        wire_id = self._ids.answer(message.tool_call_id, message.content)
         if wire_id is None:
             return  # not in a repaired history; the provider would refuse the whole request
         text = message.content

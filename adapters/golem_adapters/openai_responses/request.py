@@ -244,7 +244,7 @@ class _Input:
     # --- results
 
     def _result(self, index: int, message: ToolMessage) -> None:
-        wire_id = self._ids.answer(message.tool_call_id)
+        wire_id = self._ids.answer(message.tool_call_id, message.content)
         if wire_id is None:
             return  # not in a repaired history; the provider would refuse the whole request
         said = message.content
