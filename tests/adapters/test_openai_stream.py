@@ -208,6 +208,22 @@ def test_pieces_become_calls(
     assert expected == calls_of(*chunks)
 
 
+@pytest.mark.parametrize("reason", ["length", "content_filter", "max_tokens", "SAFETY"])
+@pytest.mark.parametrize("name", ["tool_calls", "message"])
+def test_a_call_that_was_cut_before_its_arguments_is_not_one_without_any(
+    reason: str, name: str
+) -> None:
+    pieces = [piece(0, "x", "f"), piece(1, "y", "delete_all")]
+    if name == "tool_calls":
+        outcome = drive([events(delta(tool_calls=pieces), delta(reason))])
+    else:
+        choice = {"message": {"tool_calls": pieces}, "finish_reason": reason}
+        outcome = drive([json.dumps({"choices": [choice]}).encode()])
+    assert outcome.told == outcome.said
+    assert [call.args for call in outcome.message.tool_calls] == ["{}", ""]
+    assert outcome.message.tool_calls[1].truncated
+
+
 def test_a_call_in_the_old_form_is_a_call() -> None:
     data = events(
         delta(function_call={"name": "f", "arguments": ""}),

@@ -44,6 +44,7 @@ _FINISH: Final[Mapping[str, FinishReason]] = {
     "content_filter": "content_filter",
     "safety": "content_filter",
 }
+_CUT_SHORT: Final = ("length", "content_filter")
 
 
 class _PendingCall:
@@ -248,8 +249,14 @@ class Turn:
         return message if message != AssistantMessage() else None
 
     def finished(self, request_id: str, deltas: list[Delta]) -> Response:
-        """The response. `deltas` get what only the end can tell: an empty call's ``{}``."""
-        for call in self._calls:
+        """The response. `deltas` get what only the end can tell: an empty call's ``{}``.
+
+        A turn that was cut short was cut in its last call, whose arguments may have been still
+        to come: without any, it stays a call that nobody may run.
+        """
+        reason = self._finish()
+        whole = self._calls[:-1] if reason in _CUT_SHORT else self._calls
+        for call in whole:
             if not call.args:
                 self._give(call, "{}", deltas)
         details = Details(
@@ -259,7 +266,7 @@ class Turn:
             finish_reason=self.finish_reason,
             finish_message="refusal: " + "".join(self._refusal) if self._refusal else "",
         )
-        return Response(self._message(), usage_of(self._usage), self._finish(), details)
+        return Response(self._message(), usage_of(self._usage), reason, details)
 
     def _finish(self) -> FinishReason:
         if self._refusal:
