@@ -40,6 +40,18 @@ def model_at(url: str, **options: Any) -> OpenAI:
     return OpenAI("m", base_url=url, api_key=KEY, **options)
 
 
+async def either(connection: Connection) -> None:
+    """Answer every request, plain or streamed, as it asks."""
+    while True:
+        request = await connection.request()
+        if b'"stream":true' in request:
+            await connection.begin_stream()
+            await connection.chunk(STREAM)
+            await connection.chunk(b"")
+        else:
+            await connection.send(response(ANSWER))
+
+
 async def read(model: OpenAI) -> tuple[list[Delta], Response]:
     items = [item async for item in model.stream(ASK)]
     *deltas, last = items

@@ -923,3 +923,13 @@ def test_details_with_anything_in_them_break_no_answer(value: str) -> None:
     message = outcome.message
     assert [block.text for block in message.thinking] == ["a"]
     assert message == load_message(dump_message(message))
+
+
+def test_a_stream_without_end_is_refused_at_its_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("golem_adapters._toolkit.streams.MAX_ANSWER", 10_000)
+    line = events(delta(content="Hi"), done=False)
+    outcome = drive(line for _ in range(10_000))
+    assert isinstance(outcome.error, ProtocolError)
+    assert "larger than 10000 bytes" in str(outcome.error)
+    assert outcome.message.content == "Hi" * (10_000 // len(line))
+    assert outcome.told == outcome.said

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from urllib.parse import quote, urlencode, urlsplit, urlunsplit
 
 from golem.model import Settings
-from golem.wire.http import HTTPModel
+from golem.wire.http import HTTPClient, HTTPModel
 from golem_adapters._toolkit.endpoint import Credentials, Token, address, found_key, shown
 from golem_adapters.openai.dialect import AZURE, ChatDialect
 from golem_adapters.openai.model import ChatWire
-
-if TYPE_CHECKING:
-    import httpx
 
 _URL_VARIABLES: Final = ("AZURE_OPENAI_BASE_URL", "AZURE_OPENAI_ENDPOINT")
 
@@ -65,7 +62,7 @@ class AzureOpenAI(HTTPModel):
         api_version: str | None = None,
         api_key: str | None = None,
         token: Token | None = None,
-        http_client: httpx.AsyncClient | None = None,
+        http_client: HTTPClient | None = None,
         timeout: float | None = None,
         max_tokens: int | None = None,
         temperature: float | None = None,

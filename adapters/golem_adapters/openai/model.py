@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from golem.errors import APIError
 from golem.model import Request, Response, Settings
-from golem.wire.http import HTTPCall, HTTPModel
+from golem.wire.http import HTTPCall, HTTPClient, HTTPModel
 from golem_adapters._toolkit.body import merged
 from golem_adapters._toolkit.endpoint import (
     Credentials,
@@ -19,14 +19,12 @@ from golem_adapters._toolkit.endpoint import (
     model_name,
     shown,
 )
+from golem_adapters._toolkit.streams import is_event_stream
 from golem_adapters.openai.dialect import ChatDialect, dialect_named
 from golem_adapters.openai.failures import http_error
 from golem_adapters.openai.request import encode_request
 from golem_adapters.openai.response import decode_response
 from golem_adapters.openai.stream import ChatStream
-
-if TYPE_CHECKING:
-    import httpx
 
 
 class OpenAI(HTTPModel):
@@ -72,7 +70,7 @@ class OpenAI(HTTPModel):
         api_key: str | None = None,
         base_url: str | None = None,
         dialect: str | ChatDialect = "openai",
-        http_client: httpx.AsyncClient | None = None,
+        http_client: HTTPClient | None = None,
         timeout: float | None = None,
         organization: str | None = None,
         project: str | None = None,
@@ -193,6 +191,10 @@ class ChatWire:
 
     def decode(self, request: Request, headers: Mapping[str, str], body: bytes) -> Response:
         """The response in `body`."""
+        if is_event_stream(body):
+            stream = self.stream_decoder(request, headers)
+            stream.feed(body)
+            return stream.close()[1]
         return decode_response(
             body,
             request=request,

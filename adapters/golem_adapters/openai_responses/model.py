@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from golem.errors import APIError
 from golem.model import Request, Response, Settings
-from golem.wire.http import HTTPCall, HTTPModel
+from golem.wire.http import HTTPCall, HTTPClient, HTTPModel
 from golem_adapters._toolkit.body import merged
 from golem_adapters._toolkit.endpoint import (
     Credentials,
@@ -19,14 +19,12 @@ from golem_adapters._toolkit.endpoint import (
     model_name,
     shown,
 )
+from golem_adapters._toolkit.streams import is_event_stream
 from golem_adapters.openai.failures import http_error
 from golem_adapters.openai_responses.dialect import ResponsesDialect, dialect_named
 from golem_adapters.openai_responses.request import encode_request
 from golem_adapters.openai_responses.response import decode_response
 from golem_adapters.openai_responses.stream import ResponsesStream
-
-if TYPE_CHECKING:
-    import httpx
 
 
 class OpenAIResponses(HTTPModel):
@@ -76,7 +74,7 @@ class OpenAIResponses(HTTPModel):
         base_url: str | None = None,
         dialect: str | ResponsesDialect = "openai",
         token: Token | None = None,
-        http_client: httpx.AsyncClient | None = None,
+        http_client: HTTPClient | None = None,
         timeout: float | None = None,
         organization: str | None = None,
         project: str | None = None,
@@ -200,6 +198,10 @@ class _ResponsesWire:
         return self._credentials.headers()
 
     def decode(self, request: Request, headers: Mapping[str, str], body: bytes) -> Response:
+        if is_event_stream(body):
+            stream = self.stream_decoder(request, headers)
+            stream.feed(body)
+            return stream.close()[1]
         return decode_response(
             body,
             request=request,
