@@ -178,6 +178,12 @@ def test_nothing_about_tools_is_said_without_tools() -> None:
     assert list(body) == ["model", "messages"]
 
 
+def test_the_parallel_switch_goes_out_with_tools_of_the_callers_own_too() -> None:
+    hosted = Settings(parallel_tool_calls=False, extra_body={"tools": [{"type": "web_search"}]})
+    assert body_of(HI, settings=hosted)["parallel_tool_calls"] is False
+    assert "parallel_tool_calls" not in body_of(HI, settings=Settings(parallel_tool_calls=False))
+
+
 def test_a_server_that_does_not_obey_none_gets_no_tools() -> None:
     body = body_of(HI, tools=[WEATHER], tool_choice=ToolChoice("none"), dialect="llama.cpp")
     assert list(body) == ["model", "messages"]
@@ -387,6 +393,15 @@ def test_a_document_is_a_file_with_a_name_that_never_changes() -> None:
     assert file["file"]["file_data"] == "data:application/pdf;base64,JVBERg=="
     assert file["file"]["filename"].endswith(".pdf")
     assert [file] == wire([UserMessage("", parts=(part,))])[0]["content"]
+
+
+def test_mistral_gets_documents_as_addresses() -> None:
+    linked, inline = Part.document_url("https://h/a.pdf"), Part.document(b"%PDF", "application/pdf")
+    (message,) = wire([UserMessage("read", parts=(linked, inline))], dialect="mistral")
+    assert message["content"][1:] == [
+        {"type": "document_url", "document_url": "https://h/a.pdf"},
+        {"type": "document_url", "document_url": "data:application/pdf;base64,JVBERg=="},
+    ]
 
 
 def test_media_in_results_follow_the_whole_batch_as_a_user_message() -> None:

@@ -104,6 +104,9 @@ class ChatDialect:
     files: bool = True
     """Whether documents can be given at all."""
 
+    document_part: Literal["file", "document_url"] = "file"
+    """The content part that carries a document."""
+
     videos: bool = False
     """Whether videos can be given, as ``video_url`` parts."""
 
@@ -147,6 +150,8 @@ MISTRAL: Final = ChatDialect(
     ids=MISTRAL_IDS,
     reasoning_out="chunks",
     reasoning_back="always",
+    file_urls=True,
+    document_part="document_url",
     cache_key="prompt_cache_key",
     tool_choice_words=MappingProxyType({"required": "any"}),
     stream_options=False,

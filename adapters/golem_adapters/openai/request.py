@@ -14,7 +14,7 @@ from typing import Final
 from golem.errors import UnsupportedContentError
 from golem.messages import AssistantMessage, Part, SystemMessage, ToolCall, ToolMessage, UserMessage
 from golem.model import OutputSchema, Request, Settings, ToolChoice
-from golem_adapters._toolkit.body import Wire, encoded
+from golem_adapters._toolkit.body import Wire, encoded, parallel_switch
 from golem_adapters._toolkit.calls import INTERRUPTED, CallIds, wire_args, wire_tool_name
 from golem_adapters.openai.dialect import ChatDialect
 from golem_adapters.openai.media import content_part
@@ -69,7 +69,8 @@ def _sampling(settings: Settings, dialect: ChatDialect) -> Wire:
 def _tools(request: Request, settings: Settings, dialect: ChatDialect) -> Wire:
     choice = request.tool_choice or ToolChoice()
     if not request.tools or (choice.mode == "none" and dialect.drops_tools_for_none):
-        return {}  # a choice without tools is an error on this wire
+        # A choice without tools is an error on this wire; the caller's own may be there.
+        return parallel_switch(settings) if "tools" in (settings.extra_body or {}) else {}
     tools: list[Wire] = []
     for tool in request.tools:
         function: Wire = {"name": wire_tool_name(tool.name)}
@@ -83,9 +84,7 @@ def _tools(request: Request, settings: Settings, dialect: ChatDialect) -> Wire:
         fields["tool_choice"] = {"type": "function", "function": named}
     elif request.tool_choice is not None:
         fields["tool_choice"] = dialect.tool_choice_words.get(choice.mode, choice.mode)
-    if settings.parallel_tool_calls is not None:
-        fields["parallel_tool_calls"] = settings.parallel_tool_calls
-    return fields
+    return fields | parallel_switch(settings)
 
 
 def _response_format(output: OutputSchema, dialect: ChatDialect) -> Wire:
