@@ -228,7 +228,7 @@ class Agent(Generic[DepsT, OutputT]):
             processor=own.get("history_processor"),
             request_processor=own.get("request_processor"),
             observers=[o for o in (own.get("on_event"), options.get("on_event")) if o is not None],
-            settings=options.get("settings", own.get("settings")),
+            settings=_settings(options.get("settings", own.get("settings"))),
             output=self._output,
             output_mode=own.get("output_mode", default_mode),
             output_retries=own.get("output_retries", 0),
@@ -250,9 +250,7 @@ class Agent(Generic[DepsT, OutputT]):
         mode, retry = self._options.get("output_mode"), self._options.get("retry")
         if mode is not None and mode not in get_args(OutputMode):
             raise ValueError(f"output_mode must be one of {get_args(OutputMode)}, got {mode!r}")
-        settings = self._options.get("settings")
-        if settings is not None and not isinstance(settings, Settings):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise TypeError(f"settings must be golem.Settings, not {type(settings).__name__}")
+        _settings(self._options.get("settings"))
         if retry is not None and not isinstance(retry, tenacity.BaseRetrying):
             raise TypeError(f"retry must be a tenacity policy or None, got {retry!r}")
         for spec in self._output.tools:
@@ -306,6 +304,12 @@ def _prompt(
     if not history:
         raise ValueError("a run needs a prompt, parts or a history")
     return None
+
+
+def _settings(given: object) -> Settings | None:
+    if given is not None and not isinstance(given, Settings):
+        raise TypeError(f"settings must be golem.Settings, not {type(given).__name__}")
+    return given
 
 
 def _timeouts(given: float | Timeouts | None) -> Timeouts:

@@ -7,9 +7,11 @@ them either.
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Final, Literal, Protocol, runtime_checkable
 
+import msgspec
 from msgspec import Struct
 
 from golem.messages import AssistantMessage, Message
@@ -49,7 +51,12 @@ class Settings(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tr
     `max_tokens` bounds the answer, `temperature`, `top_p`, `seed` and the penalties are the
     provider's, `stop` ends the answer at one of these texts, `reasoning_effort` is the
     provider's word for it, `parallel_tool_calls` lets the model ask for several calls in one
-    turn, `extra_body` is merged into the request body as it is.
+    turn, `prompt_cache_key` tells which requests begin alike, so that they reach the cache of
+    the one before (it changes no answer: a provider without such a key never sees it),
+    `extra_body` is merged into the request body as it is.
+
+    An unknown name is a TypeError that says it; a name that a provider's API does not have is
+    refused by that adapter, before anything is sent.
     """
 
     max_tokens: int | None = None
@@ -61,7 +68,41 @@ class Settings(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tr
     frequency_penalty: float | None = None
     reasoning_effort: str | None = None
     parallel_tool_calls: bool | None = None
+    prompt_cache_key: str | None = None
     extra_body: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        """Raise TypeError or ValueError, naming it, for a value that no provider could take."""
+        for name in _NUMBERS:
+            value: object = getattr(self, name)
+            if value is not None and not _is_number(value):
+                raise TypeError(f"settings.{name} must be a finite number, not {value!r}")
+        if self.max_tokens is not None and self.max_tokens < 1:
+            raise ValueError(f"settings.max_tokens must be at least 1, not {self.max_tokens!r}")
+        extra: object = self.extra_body
+        if extra is not None and not isinstance(extra, Mapping):
+            raise TypeError(f"settings.extra_body must be a mapping, not {type(extra).__name__}")
+        stop: object = self.stop
+        if not isinstance(stop, tuple):
+            whole = (stop,) if isinstance(stop, str) else tuple(self.stop)
+            msgspec.structs.force_setattr(self, "stop", whole)
+
+
+_NUMBERS: Final = (
+    "max_tokens",
+    "temperature",
+    "top_p",
+    "seed",
+    "presence_penalty",
+    "frequency_penalty",
+)
+
+
+def _is_number(value: object) -> bool:
+    """Whether JSON can spell `value` as a number."""
+    if isinstance(value, bool):
+        return False
+    return isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
 
 
 class Request(Struct, frozen=True):

@@ -8,6 +8,7 @@ import anyio
 import pytest
 
 from golem import Agent, AssistantMessage, ToolCall, UsageLimitError, tool
+from golem.model import Settings
 from golem.testing import ScriptedModel
 
 
@@ -46,6 +47,42 @@ def test_what_is_no_model_policy_or_mode_is_refused_before_any_run() -> None:
     nothing: Any = object()
     with pytest.raises(TypeError, match="is no model"):
         Agent(nothing)
+
+
+async def test_settings_are_refused_by_name_wherever_they_are_given() -> None:
+    agent: Agent[None] = Agent(ScriptedModel(["hi"]))
+    plain: dict[str, Any] = {"settings": {"temperature": 1}}
+    with pytest.raises(TypeError, match=r"settings must be golem.Settings, not dict"):
+        Agent(ScriptedModel([]), **plain)
+    with pytest.raises(TypeError, match=r"settings must be golem.Settings, not dict"):
+        await agent.run("hello", **plain)
+    misspelled: dict[str, Any] = {"temprature": 1}
+    with pytest.raises(TypeError, match="'temprature'"):
+        Settings(**misspelled)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"temperature": float("nan")}, r"settings\.temperature must be a finite number, not nan"),
+        ({"top_p": "0.5"}, r"settings\.top_p must be a finite number, not '0\.5'"),
+        ({"seed": True}, r"settings\.seed must be a finite number, not True"),
+        ({"max_tokens": 0}, r"settings\.max_tokens must be at least 1, not 0"),
+        ({"extra_body": [1]}, r"settings\.extra_body must be a mapping, not list"),
+    ],
+)
+def test_a_value_that_no_provider_takes_is_refused_by_name(
+    values: dict[str, Any], message: str
+) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        Settings(**values)
+
+
+def test_one_stop_text_is_not_one_for_each_letter() -> None:
+    texts: Any = "END"
+    assert Settings(stop=texts).stop == ("END",)
+    texts = ["a", "b"]
+    assert Settings(stop=texts).stop == ("a", "b")
 
 
 async def test_a_stream_refuses_a_when_there_is_not() -> None:

@@ -19,7 +19,7 @@ import ssl
 import sys
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Mapping, Sequence
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol, cast
 from urllib.parse import urlsplit
 
 import anyio
@@ -61,6 +61,31 @@ class HTTPCall(NamedTuple):
     headers: Mapping[str, str]
     body: bytes
     method: str = "POST"
+
+
+class HTTPClient(Protocol):
+    """A caller's own client: httpx's ``AsyncClient``, httpx2's, or one that behaves as they do.
+
+    It belongs to the event loop that first used it, as theirs do, and its connections, proxies,
+    certificates and timeouts are its own affair.
+    """
+
+    def build_request(
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Any = ...,
+        content: Any = ...,
+        extensions: Any = ...,
+        timeout: Any = ...,
+    ) -> Any:
+        """One request, not sent yet."""
+        ...
+
+    async def send(self, request: Any, *, stream: bool = ..., follow_redirects: Any = ...) -> Any:
+        """The response to it, with its body still to be read where `stream` is true."""
+        ...
 
 
 class StreamDecoder(Protocol):
@@ -141,7 +166,7 @@ class HTTPModel:
         self,
         wire: WireDialect,
         *,
-        http_client: httpx.AsyncClient | None = None,
+        http_client: HTTPClient | None = None,
         timeout: float | None = None,
     ) -> None:
         if timeout is not None and not timeout > 0:
@@ -234,7 +259,8 @@ class HTTPModel:
         request is on its way (llama.cpp's does so after every stream). Where no new connection
         was opened and nothing came back, that is what happened, and the call is sent again.
         """
-        client, watched = self._client, self._client is None
+        client: HTTPClient | None = self._client
+        watched = client is None
         if client is None:
             client = await _pools_of_loop().client(_origin(self._wire.base_url))
         credentials = self._wire.authorize(call, time.time())
@@ -256,7 +282,10 @@ class HTTPModel:
                 if watched:
                     request.stream = _Body(call.body)
                 # Never followed: a redirect would take the key to whatever host it names.
-                return await client.send(request, stream=True, follow_redirects=False)
+                return cast(
+                    "httpx.Response",
+                    await client.send(request, stream=True, follow_redirects=False),
+                )
             except self._failures as error:
                 stale = watched and not opened.connection and type(error).__name__ in _CLOSED
                 if not stale or not spare:
@@ -338,6 +367,15 @@ def _ssl_context() -> ssl.SSLContext:
     return httpx.create_ssl_context()
 
 
+def _new_client() -> httpx.AsyncClient:
+    """A client with the proxies that the environment names, if it names any."""
+    try:
+        return httpx.AsyncClient(verify=_ssl_context(), follow_redirects=False)
+    except (ValueError, ImportError) as error:  # no proxy's address; SOCKS without its package
+        reason = "the proxy that the environment names cannot be used"
+        raise TransportError(reason, retryable=False) from error
+
+
 class _Pools:
     """The clients of one event loop, one per server, closed when the loop ends.
 
@@ -353,7 +391,7 @@ class _Pools:
     async def client(self, origin: str) -> httpx.AsyncClient:
         client = self._clients.get(origin)
         if client is None:
-            client = httpx.AsyncClient(verify=_ssl_context(), follow_redirects=False)
+            client = _new_client()
             self._clients[origin] = client
             if self._guard is None:
                 self._guard = self._until_the_loop_ends()
@@ -483,7 +521,7 @@ def _caused(error: TransportError, cause: Exception) -> TransportError:
     return error
 
 
-def _errors_of(client: httpx.AsyncClient | None) -> tuple[type[Exception], ...]:
+def _errors_of(client: HTTPClient | None) -> tuple[type[Exception], ...]:
     """What `client` raises when an exchange fails: the errors of the library that made it."""
     found: list[type[Exception]] = [httpx.HTTPError, httpx.InvalidURL, httpx.StreamError]
     for cls in type(client).__mro__:

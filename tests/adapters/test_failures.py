@@ -47,7 +47,16 @@ def test_the_status_tells_whether_to_try_again(status: int, retryable: bool) -> 
         ({"retry_after": "Tue, 14 Nov 2023 22:13:50 GMT"}, True, 30.0),
         ({"retry_after": "Tue, 14 Nov 2023 22:13:00 GMT"}, True, None),
         ({"retry_after": "120"}, True, 120.0),
-        ({"retry_after": "121"}, False, None),
+        ({"retry_after": "121"}, False, 121.0),
+        ({"retry_after_ms": "121000", "x_should_retry": "true"}, False, 121.0),
+        ({"retry_after": "30s"}, True, 30.0),
+        ({"retry_after": "1m0.5s"}, True, 60.5),
+        ({"retry_after": " 2 "}, True, 2.0),
+        ({"retry_after": "Tuesday, 14-Nov-23 22:13:50 GMT"}, True, 30.0),
+        ({"retry_after": "Tue Nov 14 22:13:50 2023"}, True, 30.0),
+        ({"retry_after": "Tue, 14 Nov 2023 23:13:50 +0100"}, True, 30.0),
+        ({"retry_after": "2023-11-14T22:13:50Z"}, True, 30.0),
+        ({"retry_after": "Tue, 14 Nov 2023 23:13:50 GMT"}, False, 3630.0),
         ({"retry_after": "0"}, True, None),
         ({"retry_after": "-5"}, True, None),
         ({"retry_after": "nan"}, True, None),
@@ -61,8 +70,50 @@ def test_headers_tell_when(headers: dict[str, str], retryable: bool, wait: float
     assert (retryable, wait) == (found.retryable, found.retry_after)
 
 
+@pytest.mark.parametrize(
+    ("limits", "wait"),
+    [
+        ({"reset_requests": "2ms", "remaining_requests": "0"}, 0.002),
+        ({"reset_tokens": "17.4s", "remaining_tokens": "0", "reset_requests": "1s"}, 17.4),
+        ({"reset_tokens": "1m30s", "remaining_tokens": "0"}, 90.0),
+        ({"reset": "2", "remaining": "0"}, 2.0),
+        ({"reset": "1700000030", "remaining": "0"}, 30.0),
+        ({"reset": "1700000030000", "remaining": "0"}, 30.0),
+        ({"reset": "2023-11-14T22:13:50Z", "remaining": "0"}, 30.0),
+        ({"reset_tokens": "6m0s", "remaining_tokens": "0"}, None),
+        ({"reset_tokens": "17s", "remaining_tokens": "200"}, None),
+        ({"reset_tokens": "soon", "remaining_tokens": "0"}, None),
+        ({"limit_tokens": "0"}, None),
+    ],
+)
+def test_a_used_up_limit_tells_when_it_is_full_again(
+    limits: dict[str, str], wait: float | None
+) -> None:
+    headers = {f"x_ratelimit_{name}": value for name, value in limits.items()}
+    found = error(429, **headers)
+    assert (found.retryable, found.retry_after) == (True, wait)
+    assert error(500, **headers).retry_after is None
+    assert error(429, retry_after="3", **headers).retry_after == 3.0
+
+
+def test_a_body_tells_when_where_no_header_does() -> None:
+    info = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34.4s"}
+    body = said(code=429, details=[{"@type": "x"}, info])
+    assert error(429, body).retry_after == 34.4
+    assert error(429, body, retry_after="1").retry_after == 1.0
+    long = error(429, body.replace(b"34.4s", b"3600s"))
+    assert (long.retryable, long.retry_after) == (False, 3600.0)
+    passed_on = {"headers": {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "1700000030000"}}
+    assert error(429, said(code=429, metadata=passed_on)).retry_after == 30.0
+
+
 def test_a_header_makes_any_status_retryable() -> None:
     assert error(400, x_should_retry="true").retryable
+
+
+@pytest.mark.parametrize("code", ["exceeded_current_quota_error", "1113"])
+def test_every_server_has_its_word_for_an_empty_account(code: str) -> None:
+    assert not error(429, said(code=code)).retryable
 
 
 @pytest.mark.parametrize("member", ["code", "type"])
@@ -86,6 +137,17 @@ def test_no_waiting_fills_an_empty_account(member: str) -> None:
         (b'{"message":{"message":"no"}}', "no", None),
         (b'[{"error":{"message":"no","code":400,"status":"X"}}]', "no", "400"),
         (said(metadata={"raw": "upstream is down"}, code=502), "no: upstream is down", "502"),
+        (b'{"code":"not-found","error":"no"}', "no", "not-found"),
+        (b'{"error":"Unauthorized","message":"no"}', "no", "Unauthorized"),
+        (b'{"error":"invalid_client","error_description":"no"}', "no", "invalid_client"),
+        (b'{"message":"no","type":"t","param":"p","code":"c"}', "no", "c"),
+        (b'{"code":"1001","msg":"no","success":false}', "no", "1001"),
+        (b'{"fault":{"faultstring":"no","detail":{"errorcode":"x"}}}', "no", None),
+        (b'{"type":"about:blank","title":"no","status":400}', "no", "about:blank"),
+        (b'{"errors":["no",{"message":"never"}]}', "never", None),
+        (b'{"errors":["no"]}', "no", None),
+        (b'"no"', "no", None),
+        (b"5", "5", None),
         (b'{"error":{}}', "Bad Request", None),
         (b'{"error":{"message":"half \\ud83d"}}', "half \ufffd", None),
         (b"upstream connect error", "upstream connect error", None),
@@ -110,6 +172,11 @@ def test_the_request_id_is_kept() -> None:
     assert error(500, x_request_id="r").request_id == "r"
     assert error(500, apim_request_id="r").request_id == "r"
     assert error(500).request_id is None
+    for name in ("mistral_correlation_id", "x_kong_request_id", "x_amzn_requestid", "cf_ray"):
+        assert error(500, **{name: "r"}).request_id == "r"
+    assert error(500, cf_ray="edge", x_request_id="r").request_id == "r"
+    assert error(500, said(request_id="r")).request_id == "r"
+    assert error(500, b'{"error":{"message":"no"},"request_id":"r"}').request_id == "r"
 
 
 def test_a_key_that_the_server_quotes_is_blanked() -> None:

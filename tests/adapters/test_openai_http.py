@@ -15,6 +15,7 @@ import anyio
 import httpx
 import pytest
 
+from golem import Agent, tool
 from golem.errors import APIError, ProtocolError, ProviderError, TransportError
 from golem.messages import UserMessage
 from golem.model import Delta, Model, Request, Response, TextDelta, ToolCallDelta
@@ -38,6 +39,18 @@ STREAM = events(delta(content="Hel"), delta(content="lo"), delta("stop"))
 
 def model_at(url: str, **options: Any) -> OpenAI:
     return OpenAI("m", base_url=url, api_key=KEY, **options)
+
+
+async def either(connection: Connection) -> None:
+    """Answer every request, plain or streamed, as it asks."""
+    while True:
+        request = await connection.request()
+        if b'"stream":true' in request:
+            await connection.begin_stream()
+            await connection.chunk(STREAM)
+            await connection.chunk(b"")
+        else:
+            await connection.send(response(ANSWER))
 
 
 async def read(model: OpenAI) -> tuple[list[Delta], Response]:
@@ -486,6 +499,41 @@ def free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
     return port
+
+
+@pytest.mark.parametrize("args", ["", '{"path":"/"', "null"])
+@pytest.mark.parametrize("reason", ["length", "content_filter"])
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_run_never_runs_a_call_that_was_cut_short(
+    stream: bool, reason: str, args: str
+) -> None:
+    ran: list[str] = []
+
+    @tool
+    def wipe(path: str = "everything") -> str:
+        """Delete what is at a path."""
+        ran.append(path)
+        return "gone"
+
+    call = {"index": 0, "id": "c1", "function": {"name": "wipe", "arguments": args}}
+    if stream:
+        cut = response(events(delta(tool_calls=[call]), delta(reason)), kind="text/event-stream")
+        then = response(STREAM, kind="text/event-stream")
+    else:
+        choice = {"message": {"tool_calls": [call]}, "finish_reason": reason}
+        cut, then = response(json.dumps({"choices": [choice]}).encode()), response(ANSWER)
+    async with serving(answering(cut, then)) as server:
+        agent = Agent(model_at(server.url), tools=[wipe])
+        if stream:
+            async with agent.stream("go") as running:
+                async for _ in running:
+                    pass
+            result = running.result
+        else:
+            result = await agent.run("go")
+    assert not ran
+    assert result is not None
+    assert result.output == "Hello"
 
 
 def test_the_model_is_a_model() -> None:

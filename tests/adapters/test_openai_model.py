@@ -55,6 +55,41 @@ def test_each_dialect_has_its_own_variable_and_address(monkeypatch: pytest.Monke
     assert model.base_url == "https://api.groq.com/openai/v1"
 
 
+@pytest.mark.parametrize(
+    ("dialect", "variable", "address"),
+    [
+        ("xai", "XAI_API_KEY", "https://api.x.ai/v1"),
+        ("together", "TOGETHER_API_KEY", "https://api.together.xyz/v1"),
+        ("fireworks", "FIREWORKS_API_KEY", "https://api.fireworks.ai/inference/v1"),
+        ("cerebras", "CEREBRAS_API_KEY", "https://api.cerebras.ai/v1"),
+    ],
+)
+def test_a_hosted_server_is_known_by_name_alone(
+    dialect: str, variable: str, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, KEY)
+    model = OpenAI("m", dialect=dialect)
+    assert (key_of(model), model.base_url) == (f"Bearer {KEY}", address)
+
+
+def test_every_server_of_the_family_has_a_dialect() -> None:
+    servers = "groq mistral openrouter deepseek xai together fireworks cerebras z.ai kimi"
+    for name in [*servers.split(), "ollama", "vllm", "llama.cpp", "openai", "azure"]:
+        assert OpenAI("m", dialect=name, base_url="http://h/v1", api_key="k").dialect.name
+
+
+def test_a_cache_key_goes_out_as_a_header_where_the_server_has_it_there() -> None:
+    def sent(key: str) -> dict[str, str]:
+        model = OpenAI("m", dialect="xai", api_key=KEY, prompt_cache_key=key)
+        return dict(model._chat.encode(Request([UserMessage("hi")]), stream=False).headers)
+
+    assert sent("c1")["x-grok-conv-id"] == "c1"
+    odd = sent("Gespr\u00e4ch\r\n1")["x-grok-conv-id"]
+    assert odd.isalnum()
+    assert odd == sent("Gespr\u00e4ch\r\n1")["x-grok-conv-id"]
+    assert "x-grok-conv-id" not in sent("")
+
+
 def test_a_missing_key_is_an_error_at_once_unless_an_address_is_given(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

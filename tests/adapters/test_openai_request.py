@@ -74,12 +74,39 @@ def test_settings_become_the_fields_of_the_wire() -> None:
         ("groq", {"max_tokens": 5, "seed": 1, "reasoning_effort": "low"}),
         ("mistral", {"max_tokens": 5, "random_seed": 1, "reasoning_effort": "low"}),
         ("openrouter", {"max_tokens": 5, "seed": 1, "reasoning": {"effort": "low"}}),
+        ("xai", {"max_completion_tokens": 5, "seed": 1, "reasoning_effort": "low"}),
+        ("cerebras", {"max_completion_tokens": 5, "seed": 1, "reasoning_effort": "low"}),
+        ("together", {"max_tokens": 5, "seed": 1, "reasoning_effort": "low"}),
+        ("fireworks", {"max_tokens": 5, "seed": 1, "reasoning_effort": "low"}),
     ],
 )
 def test_a_dialect_has_its_own_words(dialect: str, expected: dict[str, Any]) -> None:
     settings = Settings(max_tokens=5, seed=1, reasoning_effort="low")
     body = body_of(HI, settings=settings, dialect=dialect)
     assert expected.items() <= body.items()
+
+
+@pytest.mark.parametrize(
+    ("dialect", "member"),
+    [
+        ("openai", "prompt_cache_key"),
+        ("azure", "prompt_cache_key"),
+        ("mistral", "prompt_cache_key"),
+        ("fireworks", "prompt_cache_key"),
+        ("kimi", "prompt_cache_key"),
+        ("openrouter", "session_id"),
+    ],
+)
+def test_a_cache_key_has_its_name_at_each_server(dialect: str, member: str) -> None:
+    body = body_of(HI, settings=Settings(prompt_cache_key="c1"), dialect=dialect)
+    assert body[member] == "c1"
+    assert member not in body_of(HI, dialect=dialect)
+
+
+@pytest.mark.parametrize("dialect", ["groq", "cerebras", "vllm", "xai"])
+def test_a_server_without_cache_keys_in_its_body_gets_none(dialect: str) -> None:
+    keyed = Settings(prompt_cache_key="c1")
+    assert body_of(HI, settings=keyed, dialect=dialect) == body_of(HI, dialect=dialect)
 
 
 def test_an_extra_body_goes_over_everything_and_messages_stay_last() -> None:
@@ -149,6 +176,12 @@ def test_nothing_about_tools_is_said_without_tools() -> None:
     settings = Settings(parallel_tool_calls=True)
     body = body_of(HI, tool_choice=ToolChoice("required"), settings=settings)
     assert list(body) == ["model", "messages"]
+
+
+def test_the_parallel_switch_goes_out_with_tools_of_the_callers_own_too() -> None:
+    hosted = Settings(parallel_tool_calls=False, extra_body={"tools": [{"type": "web_search"}]})
+    assert body_of(HI, settings=hosted)["parallel_tool_calls"] is False
+    assert "parallel_tool_calls" not in body_of(HI, settings=Settings(parallel_tool_calls=False))
 
 
 def test_a_server_that_does_not_obey_none_gets_no_tools() -> None:
@@ -277,6 +310,18 @@ def test_an_id_that_is_used_again_is_another_one_from_the_second_time_on() -> No
     assert len(set(asked)) == 4
 
 
+def test_a_real_result_answers_the_first_call_of_its_id_and_a_filler_the_last() -> None:
+    calls = tuple(ToolCall.of("x", "f", f'{{"n":{n}}}') for n in (1, 2, 3))
+    asked = AssistantMessage(tool_calls=calls)
+    results = [ToolMessage(text, tool_call_id="x") for text in ("one", "two")]
+    for count, expected in ((1, ["one", None, None]), (2, ["one", "two", None])):
+        turn, *answers = wire([UserMessage("hi"), asked, *results[:count]])[1:]
+        said = {m["tool_call_id"]: m["content"] for m in answers}
+        assert len(said) == 3
+        for call, text in zip(turn["tool_calls"], expected, strict=True):
+            assert said[call["id"]] == (text or INTERRUPTED)
+
+
 def test_calls_without_id_pair_with_results_without_id_in_order() -> None:
     history = [turn("", "x", ""), result("", "first"), result("x", "x"), result("", "second")]
     sent = wire(history)
@@ -348,6 +393,15 @@ def test_a_document_is_a_file_with_a_name_that_never_changes() -> None:
     assert file["file"]["file_data"] == "data:application/pdf;base64,JVBERg=="
     assert file["file"]["filename"].endswith(".pdf")
     assert [file] == wire([UserMessage("", parts=(part,))])[0]["content"]
+
+
+def test_mistral_gets_documents_as_addresses() -> None:
+    linked, inline = Part.document_url("https://h/a.pdf"), Part.document(b"%PDF", "application/pdf")
+    (message,) = wire([UserMessage("read", parts=(linked, inline))], dialect="mistral")
+    assert message["content"][1:] == [
+        {"type": "document_url", "document_url": "https://h/a.pdf"},
+        {"type": "document_url", "document_url": "data:application/pdf;base64,JVBERg=="},
+    ]
 
 
 def test_media_in_results_follow_the_whole_batch_as_a_user_message() -> None:

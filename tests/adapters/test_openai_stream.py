@@ -14,6 +14,7 @@ from golem.errors import APIError, ProtocolError, TransportError
 from golem.messages import AssistantMessage, Part, Thinking
 from golem.model import Request, TextDelta, ThinkingDelta, ToolCallDelta, ToolSpec
 from golem.usage import Usage
+from golem_adapters._toolkit.calls import wire_tool_name
 from golem_adapters.openai.dialect import dialect_named
 from golem_adapters.openai.response import decode_response
 from golem_adapters.openai.stream import ChatStream
@@ -208,6 +209,84 @@ def test_pieces_become_calls(
     assert expected == calls_of(*chunks)
 
 
+@pytest.mark.parametrize("reason", ["length", "content_filter", "max_tokens", "SAFETY"])
+@pytest.mark.parametrize("name", ["tool_calls", "message"])
+def test_a_call_that_was_cut_before_its_arguments_is_not_one_without_any(
+    reason: str, name: str
+) -> None:
+    pieces = [piece(0, "x", "f"), piece(1, "y", "delete_all")]
+    if name == "tool_calls":
+        outcome = drive([events(delta(tool_calls=pieces), delta(reason))])
+    else:
+        choice = {"message": {"tool_calls": pieces}, "finish_reason": reason}
+        outcome = drive([json.dumps({"choices": [choice]}).encode()])
+    assert outcome.told == outcome.said
+    assert [call.args for call in outcome.message.tool_calls] == ["{}", ""]
+    assert outcome.message.tool_calls[1].truncated
+
+
+WEATHER = [("get.weather", "{}")]
+MAPPED = wire_tool_name("get.weather")
+
+
+@pytest.mark.parametrize(
+    ("chunks", "expected"),
+    [
+        pytest.param(
+            [[piece(0, "x", "loo")], [piece(0, name="k")], [piece(0, name="_up")]],
+            [("look_up", "{}")],
+            id="by index",
+        ),
+        pytest.param(
+            [[piece(0, "x", "look"), piece(1, "y", "sa")], [piece(1, "y", "ve", '{"a":1}')]],
+            [("look", "{}"), ("save", '{"a":1}')],
+            id="the second of two",
+        ),
+        pytest.param(
+            [[piece(0, "x", "loo")], [piece(0, "x", "look")], [piece(0, "x", "look_up", "{}")]],
+            [("look_up", "{}")],
+            id="all of it so far",
+        ),
+        pytest.param([[piece(name="sa")], [piece(name="ve")]], [("save", "{}")], id="by nothing"),
+        pytest.param(
+            [[piece(0, "x", MAPPED[:5])], [piece(0, name=MAPPED[5:])]], WEATHER, id="a mapped name"
+        ),
+        pytest.param(
+            [[piece(0, "x")], [piece(0, name="sa")], [piece(0, name="ve", args="{}")]],
+            [("save", "{}")],
+            id="late",
+        ),
+        pytest.param(
+            [[piece(0, None, "save")], [piece(0, None, "look")]],
+            [("save", "{}"), ("look", "{}")],
+            id="two tools without arguments under one index",
+        ),
+        pytest.param(
+            [[piece(0, "x", "no_tool")], [piece(0, args='{"a":1}')]],
+            [("no_tool", '{"a":1}')],
+            id="a tool there is not",
+        ),
+        pytest.param(
+            [[piece(0, "x", "no_")], [piece(0, name="tool")]], [("no_tool", "{}")], id="nor in bits"
+        ),
+    ],
+)
+def test_a_name_in_pieces_is_one_name(
+    chunks: list[list[dict[str, Any]]], expected: list[tuple[str, str]]
+) -> None:
+    tools = [ToolSpec(name, "", {}) for name in ("look", "look_up", "save", "get.weather")]
+    data = events(*[delta(tool_calls=pieces) for pieces in chunks], CALLS)
+    for cuts in ([data], bytewise(data)):
+        outcome = drive(cuts, request=Request((), tools=tools))
+        assert outcome.told == outcome.said
+        assert [(name, args) for _, name, args in outcome.said[2]] == expected
+    whole = data.split(b"\n\n")
+    for count in range(len(whole)):
+        begun = b"".join(event + b"\n\n" for event in whole[:count])
+        outcome = drive([begun], request=Request((), tools=tools))
+        assert outcome.told == outcome.said
+
+
 def test_a_call_in_the_old_form_is_a_call() -> None:
     data = events(
         delta(function_call={"name": "f", "arguments": ""}),
@@ -263,6 +342,7 @@ def said(*chunks: dict[str, Any], dialect: str = "openai") -> AssistantMessage:
         {"content": "Hi"},
         {"content": [{"type": "text", "text": "H"}, {"type": "text", "text": "i"}]},
         {"content": ["H", "i"]},
+        {"content": {"type": "text", "text": "Hi"}},
         {"content": "Hi", "tool_calls": None, "refusal": None, "unknown": {"a": [1]}},
         {"content": [{"type": "reference", "reference_ids": [1]}, {"type": "text", "text": "Hi"}]},
     ],
@@ -442,7 +522,8 @@ def test_usage_is_read_wherever_it_stands(chunks: list[Any], expected: Usage) ->
         ("MAX_TOKENS", "length"),
         ("tool_calls", "tool_call"),
         ("content_filter", "content_filter"),
-        ("insufficient_system_resource", "other"),
+        ("sensitive", "content_filter"),
+        ("model_context_window_exceeded", "length"),
         ("something new", "other"),
     ],
 )
@@ -627,10 +708,48 @@ def test_what_stands_beside_an_error_is_evidence_too() -> None:
     assert outcome.message.content == "Hi"
 
 
-def test_the_finish_reason_error_is_an_error() -> None:
-    outcome = drive([HI + events(delta("error"))])
+@pytest.mark.parametrize(
+    "word", ["error", "insufficient_system_resource", "network_error", "abort"]
+)
+def test_an_answer_that_the_server_broke_off_is_an_error(word: str) -> None:
+    outcome = drive([events(delta(content="Hel"), delta(word))])
     assert isinstance(outcome.error, APIError)
-    assert outcome.message.content == "Hi"
+    assert outcome.error.retryable
+    assert word in outcome.error.message
+    assert outcome.message.content == "Hel"
+
+
+def test_groq_tells_in_a_place_of_its_own_who_asked_and_why_it_stopped() -> None:
+    first = {**delta(content="Hel"), "x_groq": {"id": "req_1"}}
+    whole = drive([events(first, STOP)])
+    assert whole.response is not None
+    assert whole.response.details.request_id == "req_1"
+    stopped = drive([events(first, {**delta(), "x_groq": {"error": "over capacity"}})])
+    assert isinstance(stopped.error, APIError)
+    assert stopped.error.message == "over capacity"
+    assert stopped.message.content == "Hel"
+
+
+@pytest.mark.parametrize("numbered", [True, False])
+def test_of_several_alternatives_the_first_is_read(numbered: bool) -> None:
+    choices = [
+        {
+            "message": {"content": text},
+            "finish_reason": "stop",
+            **({"index": n} if numbered else {}),
+        }
+        for n, text in enumerate(["one", "two"])
+    ]
+    answer = decode_response(
+        json.dumps({"choices": choices}).encode(),
+        request=Request(()),
+        dialect=dialect_named("openai"),
+        headers={},
+        secret="",
+    )
+    assert answer.message.content == "one"
+    streamed = [{**c, "delta": c["message"], "message": None} for c in choices]
+    assert drive([events({"choices": streamed})]).message.content == "one"
 
 
 @pytest.mark.parametrize(
@@ -804,3 +923,13 @@ def test_details_with_anything_in_them_break_no_answer(value: str) -> None:
     message = outcome.message
     assert [block.text for block in message.thinking] == ["a"]
     assert message == load_message(dump_message(message))
+
+
+def test_a_stream_without_end_is_refused_at_its_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("golem_adapters._toolkit.streams.MAX_ANSWER", 10_000)
+    line = events(delta(content="Hi"), done=False)
+    outcome = drive(line for _ in range(10_000))
+    assert isinstance(outcome.error, ProtocolError)
+    assert "larger than 10000 bytes" in str(outcome.error)
+    assert outcome.message.content == "Hi" * (10_000 // len(line))
+    assert outcome.told == outcome.said

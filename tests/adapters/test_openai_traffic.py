@@ -10,27 +10,26 @@ import gzip
 import json
 import random
 import re
+from collections.abc import Iterator
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from golem.errors import APIError, ProviderError
-from golem.messages import (
-    AssistantMessage,
-    Message,
-    SystemMessage,
-    ToolCall,
-    ToolMessage,
-    UserMessage,
-)
+from golem.history import repair
+from golem.messages import AssistantMessage
 from golem.model import Request, Response
 from golem_adapters.openai.dialect import ChatDialect, dialect_named
 from golem_adapters.openai.failures import http_error
+from golem_adapters.openai.request import encode_request
 from golem_adapters.openai.response import decode_response
 from tests.adapters.driving import Outcome, bytewise, cut, drive
-from tests.adapters.encoding import wire
+from tests.adapters.encoding import check
+from tests.adapters.recorded_chat import NoPlaceError, canonical, message_of, request_of
 
 Row = dict[str, Any]
 
@@ -42,6 +41,8 @@ DIALECTS = {
     "api.mistral.ai": "mistral",
     "api.deepseek.com": "deepseek",
     "openrouter.ai": "openrouter",
+    "api.cerebras.ai": "cerebras",
+    "api.together.xyz": "together",
     "api.z.ai": "zai",
     "generativelanguage.googleapis.com": "gemini-compat",
 }
@@ -129,8 +130,52 @@ def test_every_stream_decodes_the_same_however_it_is_cut(place: Path) -> None:
         assert all(outcome.shape == outcomes[0].shape for outcome in outcomes)
         assert reported_error(data) == isinstance(outcomes[0].error, APIError)
         check_content(data, outcomes[0])
+        if outcomes[0].response is not None:
+            row_plain = {**row, "response": assembled(data)}
+            plain, streamed = decode(row_plain), outcomes[0].response
+            assert shown(plain) == shown(streamed)
         count += 1
     assert count >= 20
+
+
+def shown(response: Response) -> tuple[Any, ...]:
+    """What a response says, without ids that golem had to mint and how thinking is cut."""
+    message = response.message
+    calls = [(call.name, call.args) for call in message.tool_calls]
+    thoughts = "".join(block.text for block in message.thinking)
+    return message.content, thoughts, calls, response.usage, response.finish_reason
+
+
+def assembled(data: bytes) -> Row:
+    """The plain answer that a stream is, by a plain reading of its recorded lines."""
+    said: Row = {"content": "", "reasoning": "", "refusal": "", "tool_calls": {}}
+    usage: Any = None
+    finish = None
+    for line in data.decode().splitlines():
+        if not line.startswith("data: {"):
+            continue
+        chunk = json.loads(line[6:])
+        usage = chunk.get("usage") or usage or (chunk.get("x_groq") or {}).get("usage")
+        for choice in chunk.get("choices") or ():
+            finish = choice.get("finish_reason") or finish
+            delta = choice.get("delta") or {}
+            content = delta.get("content") or ""
+            if not isinstance(content, str):
+                content = "".join(part.get("text", "") for part in content)
+            said["content"] += content
+            said["refusal"] += delta.get("refusal") or ""
+            details = delta.get("reasoning_details") or ()
+            thought = "".join(d.get("text") or d.get("summary") or "" for d in details)
+            said["reasoning"] += (
+                thought or delta.get("reasoning_content") or delta.get("reasoning") or ""
+            )
+            for piece in delta.get("tool_calls") or ():
+                at = piece.get("index", len(said["tool_calls"]))
+                call = said["tool_calls"].setdefault(at, {"name": "", "arguments": ""})
+                for name, value in (piece.get("function") or {}).items():
+                    call[name] += value or ""
+    said["tool_calls"] = [{"id": "", "function": f} for f in said["tool_calls"].values()]
+    return {"choices": [{"message": said, "finish_reason": finish}], "usage": usage}
 
 
 def reported_error(data: bytes) -> bool:
@@ -179,6 +224,7 @@ def test_every_error_body_says_what_is_wrong(place: Path) -> None:
         if data:
             said = json.loads(data)["error"]
             assert said["message"] in error.message
+            assert error.retry_after is None
             assert str(said["code"] or said["type"]) == error.code
         count += 1
     assert count >= 8
@@ -187,57 +233,91 @@ def test_every_error_body_says_what_is_wrong(place: Path) -> None:
 # --- recorded requests: what others sent, as golem messages and back
 
 
-def stored(message: Row) -> Message | None:
-    """A recorded message of the plain kinds as golem stores it; None for any other."""
-    content = message.get("content")
-    if isinstance(content, list) or set(message) - PLAIN_MEMBERS:
-        return None
-    match message["role"]:
-        case "system":
-            return SystemMessage(content)
-        case "user":
-            return UserMessage(content)
-        case "assistant":
-            functions = [(c["id"], c["function"]) for c in message.get("tool_calls") or ()]
-            calls = tuple(ToolCall.of(name, f["name"], f["arguments"]) for name, f in functions)
-            return AssistantMessage(content or "", tool_calls=calls)
-        case "tool":
-            return ToolMessage(content, tool_call_id=message["tool_call_id"])
-        case _:
-            return None
+def sent_for(row: Row) -> tuple[Row, bytes]:
+    """The recorded body, and the one that golem writes for the same request."""
+    body, dialect = row["request"], dialect_of(row)
+    request, settings = request_of(body, dialect)
+    written = encode_request(
+        msgspec.structs.replace(request, messages=list(repair(request.messages))),
+        model=body["model"],
+        settings=settings,
+        dialect=dialect,
+        stream=bool(body.get("stream")),
+    )
+    return body, written
 
 
-PLAIN_MEMBERS = {"role", "content", "tool_calls", "tool_call_id"}
-
-
-def normal(message: Row) -> Row:
-    """Listed normal forms: absent content is null, a call has these members only."""
-    shown = {"content": None, **message}
-    if shown["role"] == "assistant":
-        shown["content"] = shown["content"] or None
-    if "tool_calls" in shown:
-        shown["tool_calls"] = [
-            {"id": call["id"], "type": "function", "function": dict(call["function"])}
-            for call in shown["tool_calls"]
-        ]
-    return shown
+def asked(place: Path) -> Iterator[Row]:
+    """The rows whose requests golem's messages have a place for."""
+    for row in rows(place):
+        try:
+            if row["request"]:
+                request_of(row["request"], dialect_of(row))
+                yield row
+        except NoPlaceError as error:
+            if str(error) != "file":  # by a server's id: all there is no place for
+                raise
 
 
 @pytest.mark.parametrize("place", SOURCES)
 def test_recorded_requests_are_written_as_others_wrote_them(place: Path) -> None:
     count = 0
-    for row in rows(place):
-        recorded = (row["request"] or {}).get("messages", ())
-        history = [stored(message) for message in recorded]
-        ids = [c["id"] for m in recorded for c in m.get("tool_calls") or ()]
-        if None in history or len(set(ids)) < len(ids) or any(len(name) > 40 for name in ids):
-            continue
-        sent = wire([message for message in history if message is not None])
-        if any(
-            m["role"] == "assistant" and not normal(m)["content"] and "tool_calls" not in m
-            for m in recorded
-        ):
-            continue  # an empty turn, which golem leaves out
-        assert [normal(message) for message in recorded] == sent
+    for row in asked(place):
+        body, written = sent_for(row)
+        dialect = dialect_of(row)
+        assert canonical(body, dialect) == canonical(json.loads(written), dialect)
+        if row["status"] == 200:
+            assert not set(check("openai-chat", json.loads(written))) - {"starts_with_user"}
         count += 1
-    assert count >= 50
+    assert count >= 100
+
+
+def growing(place: Path) -> Iterator[tuple[Row, Row]]:
+    """Recordings of one file whose second request goes on where the first one ended."""
+    by_file: dict[str, list[Row]] = {}
+    for row in asked(place):
+        by_file.setdefault(row["file"], []).append(row)
+    for recordings in by_file.values():
+        for shorter, longer in pairwise(recordings):
+            begun, grown = shorter["request"]["messages"], longer["request"]["messages"]
+            if len(begun) < len(grown) and grown[: len(begun)] == begun:
+                yield shorter, longer
+
+
+@pytest.mark.parametrize("place", SOURCES)
+def test_requests_that_grow_stay_append_only(place: Path) -> None:
+    count = 0
+    for rows_of_one in growing(place):
+        first, second = (sent_for(row)[1].partition(b'"messages":')[2] for row in rows_of_one)
+        assert second.startswith(first.removesuffix(b"]}"))
+        count += 1
+    assert count >= 10
+
+
+THOUGHTS = re.compile(r"\s*<think>.*?</think>\s*", re.DOTALL)
+
+
+@pytest.mark.parametrize("place", SOURCES)
+def test_an_answer_is_decoded_to_what_others_sent_back(place: Path) -> None:
+    """In turns with calls, whose ids tell that a client left them as they were."""
+    count = 0
+    for shorter, longer in growing(place):
+        back = longer["request"]["messages"][len(shorter["request"]["messages"])]
+        if shorter["status"] != 200 or back["role"] != "assistant":
+            continue
+        dialect = dialect_of(shorter)
+        if shorter["stream"]:
+            said = drive([body_of(shorter)], dialect=dialect).message
+        else:
+            said = decode(shorter).message
+        theirs = message_of(back, dialect)
+        assert isinstance(theirs, AssistantMessage)
+        ids = [call.id for call in said.tool_calls]
+        if not ids or ids != [call.id for call in theirs.tool_calls]:
+            continue
+        assert said.content == THOUGHTS.sub("", theirs.content)
+        assert [(c.name, c.arguments()) for c in said.tool_calls] == [
+            (c.name, c.arguments()) for c in theirs.tool_calls
+        ]
+        count += 1
+    assert count >= 10

@@ -100,6 +100,18 @@ def test_settings_have_their_names_on_this_wire() -> None:
     assert found["stream"] is True
 
 
+@pytest.mark.parametrize(
+    ("dialect", "member"),
+    [("openai", "prompt_cache_key"), ("xai", "prompt_cache_key"), ("openrouter", "session_id")],
+)
+def test_a_cache_key_has_its_name_at_each_server(dialect: str, member: str) -> None:
+    keyed = json.loads(
+        encode_responses([], dialect=dialect, settings=Settings(prompt_cache_key="c1"))
+    )
+    assert keyed[member] == "c1"
+    assert member not in json.loads(encode_responses([], dialect=dialect))
+
+
 def test_a_summary_of_the_reasoning_is_asked_for_beside_the_effort() -> None:
     data = encode_request(
         Request(HI),
@@ -216,6 +228,15 @@ def test_long_and_repeated_call_ids_are_mapped_the_same_on_call_and_result() -> 
     assert ids[0] == ids[1] != ids[2] == ids[3]
     assert all(len(name) <= 64 for name in ids)
     assert found[:3] == sent(*HI, *turn)
+
+
+def test_a_real_result_answers_the_first_call_of_its_id_and_a_filler_the_last() -> None:
+    calls = tuple(ToolCall.of("x", "f", f'{{"n":{n}}}') for n in (1, 2))
+    asked = AssistantMessage(tool_calls=calls)
+    sent = items([UserMessage("hi"), asked, ToolMessage("one", tool_call_id="x")])
+    said = {item["call_id"]: item["output"] for item in sent if "output" in item}
+    first, second = (item["call_id"] for item in sent if item["type"] == "function_call")
+    assert said == {first: "one", second: INTERRUPTED}
 
 
 def test_media_are_given_by_url_or_inline() -> None:

@@ -331,3 +331,13 @@ def test_a_call_without_argument_text_has_empty_arguments_once_it_is_whole() -> 
     assert cut.message.tool_calls[0].args == ""
     open_end = streamed(added(0, call(args="")), ending([]))
     assert open_end.message.tool_calls[0].args == "{}"
+
+
+def test_a_call_without_status_that_an_answer_was_cut_in_is_not_one_without_arguments() -> None:
+    cut = {name: value for name, value in call(args="").items() if name != "status"}
+    body = response(
+        [{**cut, "call_id": "a"}, {**cut, "call_id": "b", "id": "fc_2"}],
+        status="incomplete",
+        incomplete_details={"reason": "max_output_tokens"},
+    )
+    assert [c.args for c in decoded(body).message.tool_calls] == ["{}", ""]

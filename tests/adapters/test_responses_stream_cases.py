@@ -35,6 +35,9 @@ def test_a_reported_stream_ends_as_it_should(case: dict[str, Any], way: str) -> 
     assert text == expect.get("text", text)
     if "toolCalls" in expect:
         assert [(c["id"], c["name"], c["arguments"]) for c in expect["toolCalls"]] == calls
+    if "toolCallsExecutable" in expect:
+        whole = [call.id for call in outcome.message.tool_calls if not call.truncated]
+        assert whole == expect["toolCallsExecutable"]
     for name, args in expect.get("partialArguments", {}).items():
         assert args in [found for asked, _, found in calls if asked == name]
     check_ending(expect, outcome)

@@ -27,6 +27,12 @@ def merged(own: Settings, of_request: Settings | None) -> Settings:
     return msgspec.structs.replace(own, **changes) if changes else own
 
 
+def parallel_switch(settings: Settings) -> Wire:
+    """The member that lets a model ask for several calls in one turn, if there is a word on it."""
+    parallel = settings.parallel_tool_calls
+    return {} if parallel is None else {"parallel_tool_calls": parallel}
+
+
 def encoded(body: Wire) -> bytes:
     """`body` as JSON; equal bodies, built in the same order, are equal bytes."""
     try:

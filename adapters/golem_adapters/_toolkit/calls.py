@@ -24,7 +24,8 @@ INTERRUPTED: Final = (
     "Tool call was interrupted before execution; no result was produced."
     " Call the tool again if you need its result."
 )
-"""Answers a call that no stored result can answer (contract §2.1): one without an id."""
+"""The text of a result that stands for none (contract §2.1). Here it answers a call that no
+stored result can answer: one without an id."""
 
 _BLANKS: Final = " \t\n\r"
 _LETTERS: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -155,13 +156,17 @@ class CallIds:
             self._turn.append(wire_id)
         return self._turn
 
-    def answer(self, id: str) -> str | None:
+    def answer(self, id: str, said: str = "") -> str | None:
         """The wire id for a result with the stored `id`; None where nothing waits for it.
 
-        Results pair by id inside their turn, those of equal (or no) ids in order.
+        Results pair by id inside their turn, those of equal (or no) ids in order. One that says
+        it is none (`said`) stands before the real ones, where repair put it, but belongs to
+        the last of the calls of its id: real results answer the first ones.
         """
         waiting = self._open.get(id)
-        return waiting.pop(0) if waiting else None
+        if not waiting:
+            return None
+        return waiting.pop(-1 if said == INTERRUPTED else 0)
 
     def close_turn(self) -> list[str]:
         """The wire ids of the calls that nothing answered, in order; they are closed now."""

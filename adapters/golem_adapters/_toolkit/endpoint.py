@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from hashlib import blake2b
 from typing import Final
 from urllib.parse import urlsplit, urlunsplit
 
@@ -14,6 +15,8 @@ Token = str | Callable[[], str | Awaitable[str]]
 """A bearer token, or a function that gives the one to use now, plain or async."""
 
 _BEARER: Final = "authorization"
+_LONGEST_VALUE: Final = 256
+"""Characters; longer headers are cut or refused by some servers and proxies."""
 
 
 class Credentials:
@@ -81,6 +84,13 @@ def checked(secret: str, name: str) -> str:
     if not secret.isascii() or not secret.isprintable():
         raise ValueError(f"{name} holds characters that no HTTP header can carry")
     return secret
+
+
+def header_value(text: str) -> str:
+    """`text` where a header can carry it, else a name made from it, always the same."""
+    if 0 < len(text) <= _LONGEST_VALUE and text.isascii() and text.isprintable():
+        return text
+    return blake2b(text.encode("utf-8", "replace"), digest_size=16).hexdigest()
 
 
 def address(base_url: str) -> str:

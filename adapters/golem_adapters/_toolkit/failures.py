@@ -1,60 +1,46 @@
 """Reading what a provider says when it refuses: whether to try again, when, and in what words.
 
 The retry rules are the union of what the providers' own SDKs do (`x-should-retry`,
-`retry-after-ms`, `retry-after`, the retryable statuses). Pure: the time is an argument.
+the retryable statuses, a wait told). Pure: the time is an argument.
 """
 
 from __future__ import annotations
 
 import html
-import math
 import re
 from collections.abc import Mapping
-from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import Final
 
-MAX_RETRY_AFTER: Final = 120.0
-"""Seconds. A longer wait is no pause in a request but an answer: the caller has to know."""
+from golem_adapters._toolkit.waits import LONGEST_WAIT, reset_wait, told_wait
 
 _RETRYABLE: Final = frozenset({408, 409, 429})
+_TOO_MANY: Final = 429
 _LONGEST_TEXT: Final = 500
 _TAG: Final = re.compile(r"<(script|style)\b.*?</\1\s*>|<[^>]*>", re.DOTALL | re.IGNORECASE)
 
 
-def retry_advice(status: int, headers: Mapping[str, str], now: float) -> tuple[bool, float | None]:
-    """Whether a request that got `status` may be sent again, and after how many seconds."""
-    wait = _retry_after(headers, now)
-    if wait is not None and wait > MAX_RETRY_AFTER:
-        return False, None
+def retry_advice(
+    status: int, headers: Mapping[str, str], now: float, *, told: float | None = None
+) -> tuple[bool, float | None]:
+    """Whether a request that got `status` may be sent again, and after how many seconds.
+
+    `told` is the wait that the body asks for; a header goes before it. A wait past
+    `golem_adapters._toolkit.waits.LONGEST_WAIT` is given too, for the caller to know: nothing is
+    sent again by itself then.
+    """
+    wait = told_wait(headers, now)
+    wait = told if wait is None else wait
+    if wait is not None and wait > LONGEST_WAIT:
+        return False, wait
     advised = headers.get("x-should-retry", "").strip().lower()
     if advised in ("true", "false"):
         retryable = advised == "true"
     else:
         retryable = status in _RETRYABLE or status >= 500
+    if wait is None and status == _TOO_MANY:
+        wait = reset_wait(headers, now)
     return retryable, wait if retryable and wait is not None and wait > 0 else None
-
-
-def _retry_after(headers: Mapping[str, str], now: float) -> float | None:
-    milliseconds = _number(headers.get("retry-after-ms", ""))
-    if milliseconds is not None:
-        return milliseconds / 1000
-    text = headers.get("retry-after", "")
-    seconds = _number(text)
-    if seconds is not None or not text:
-        return seconds
-    try:
-        return parsedate_to_datetime(text).timestamp() - now
-    except (ValueError, TypeError, OverflowError):
-        return None
-
-
-def _number(text: str) -> float | None:
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return number if math.isfinite(number) else None
 
 
 def words_of(body: bytes, status: int | None) -> str:

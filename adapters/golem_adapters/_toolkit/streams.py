@@ -7,10 +7,20 @@ All errors carry what had come as `partial`.
 
 from __future__ import annotations
 
+from typing import Final
+
 from golem.errors import ProtocolError, ProviderError, TransportError
 from golem.messages import AssistantMessage
 from golem.model import Delta, Response
 from golem.wire.sse import MAX_EVENT, ServerSentEvent, SSEDecoder
+
+MAX_ANSWER: Final = 256 * 1024 * 1024
+"""Most bytes of one streamed answer, as of a plain one: no server fills the memory."""
+
+
+def is_event_stream(body: bytes) -> bool:
+    """Whether a plain body is one: some gateways stream whatever was asked for."""
+    return body[:1024].lstrip(b"\xef\xbb\xbf \r\n").startswith((b"data:", b"event:", b"id:", b":"))
 
 
 class AnswerStream:
@@ -20,7 +30,7 @@ class AnswerStream:
         self._events = SSEDecoder()
         self._failure: ProviderError | None = None
         self._plain: list[bytes] | None = None
-        self._plain_size = 0
+        self._size = 0
         self._begun = False
         self.done = False
 
@@ -31,11 +41,13 @@ class AnswerStream:
             self._begin(chunk)
         if self.done:
             return deltas
+        self._size += len(chunk)
+        limit = MAX_ANSWER if self._plain is None else MAX_EVENT
+        if self._size > limit:
+            self._fail(ProtocolError(f"the answer is larger than {limit} bytes"))
+            return deltas
         if self._plain is not None:
             self._plain.append(chunk)
-            self._plain_size += len(chunk)
-            if self._plain_size > MAX_EVENT:
-                self._fail(ProtocolError(f"the answer is larger than {MAX_EVENT} bytes"))
             return deltas
         try:
             events = self._events.feed(chunk)

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from urllib.parse import quote, urlencode, urlsplit, urlunsplit
 
 from golem.model import Settings
-from golem.wire.http import HTTPModel
+from golem.wire.http import HTTPClient, HTTPModel
 from golem_adapters._toolkit.endpoint import Credentials, Token, address, found_key, shown
 from golem_adapters.openai.dialect import AZURE, ChatDialect
 from golem_adapters.openai.model import ChatWire
-
-if TYPE_CHECKING:
-    import httpx
 
 _URL_VARIABLES: Final = ("AZURE_OPENAI_BASE_URL", "AZURE_OPENAI_ENDPOINT")
 
@@ -48,6 +45,7 @@ class AzureOpenAI(HTTPModel):
         frequency_penalty: see `golem.model.Settings`.
         reasoning_effort: see `golem.model.Settings`.
         parallel_tool_calls: see `golem.model.Settings`.
+        prompt_cache_key: see `golem.model.Settings`.
         extra_body: members merged into every request body, over golem's own.
 
     Raises:
@@ -64,7 +62,7 @@ class AzureOpenAI(HTTPModel):
         api_version: str | None = None,
         api_key: str | None = None,
         token: Token | None = None,
-        http_client: httpx.AsyncClient | None = None,
+        http_client: HTTPClient | None = None,
         timeout: float | None = None,
         max_tokens: int | None = None,
         temperature: float | None = None,
@@ -75,6 +73,7 @@ class AzureOpenAI(HTTPModel):
         frequency_penalty: float | None = None,
         reasoning_effort: str | None = None,
         parallel_tool_calls: bool | None = None,
+        prompt_cache_key: str | None = None,
         extra_body: Mapping[str, Any] | None = None,
     ) -> None:
         settings = Settings(
@@ -87,6 +86,7 @@ class AzureOpenAI(HTTPModel):
             frequency_penalty=frequency_penalty,
             reasoning_effort=reasoning_effort,
             parallel_tool_calls=parallel_tool_calls,
+            prompt_cache_key=prompt_cache_key,
             extra_body=extra_body,
         )
         key = ""

@@ -80,6 +80,12 @@ class ChatDialect:
     reasoning_effort: Literal["reasoning_effort", "reasoning"] = "reasoning_effort"
     """How the effort is asked for: as a word, or as ``{"reasoning": {"effort": …}}``."""
 
+    cache_key: str = ""
+    """The member that says which requests begin alike; empty: there is none."""
+
+    cache_key_header: str = ""
+    """The header that says the same, at servers that have it there."""
+
     tool_choice_words: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """Words for `auto`, `none`, `required` that differ."""
 
@@ -98,6 +104,9 @@ class ChatDialect:
     files: bool = True
     """Whether documents can be given at all."""
 
+    document_part: Literal["file", "document_url"] = "file"
+    """The content part that carries a document."""
+
     videos: bool = False
     """Whether videos can be given, as ``video_url`` parts."""
 
@@ -111,6 +120,7 @@ OPENAI: Final = ChatDialect(
     base_url_variable="OPENAI_BASE_URL",
     key_variables=("OPENAI_API_KEY",),
     max_tokens="max_completion_tokens",
+    cache_key="prompt_cache_key",
 )
 
 AZURE: Final = replace(
@@ -140,6 +150,9 @@ MISTRAL: Final = ChatDialect(
     ids=MISTRAL_IDS,
     reasoning_out="chunks",
     reasoning_back="always",
+    file_urls=True,
+    document_part="document_url",
+    cache_key="prompt_cache_key",
     tool_choice_words=MappingProxyType({"required": "any"}),
     stream_options=False,
 )
@@ -162,8 +175,47 @@ OPENROUTER: Final = ChatDialect(
     reasoning_back="always",
     reasoning_details=True,
     reasoning_effort="reasoning",
+    cache_key="session_id",
     file_urls=True,
     videos=True,
+)
+
+XAI: Final = ChatDialect(
+    "xai",
+    base_url="https://api.x.ai/v1",
+    key_variables=("XAI_API_KEY",),
+    max_tokens="max_completion_tokens",
+    reasoning_out="reasoning_content",
+    reasoning_back="always",  # its cache misses where the reasoning does not come back
+    cache_key_header="x-grok-conv-id",
+    files=False,
+)
+
+TOGETHER: Final = ChatDialect(
+    "together",
+    base_url="https://api.together.xyz/v1",
+    key_variables=("TOGETHER_API_KEY",),
+    reasoning_out="reasoning",
+    files=False,
+    videos=True,
+)
+
+FIREWORKS: Final = ChatDialect(
+    "fireworks",
+    base_url="https://api.fireworks.ai/inference/v1",
+    key_variables=("FIREWORKS_API_KEY",),
+    reasoning_out="reasoning_content",
+    cache_key="prompt_cache_key",
+    files=False,
+)
+
+CEREBRAS: Final = ChatDialect(
+    "cerebras",
+    base_url="https://api.cerebras.ai/v1",
+    key_variables=("CEREBRAS_API_KEY",),
+    max_tokens="max_completion_tokens",
+    reasoning_out="reasoning",
+    files=False,
 )
 
 OLLAMA: Final = ChatDialect("ollama", base_url="http://localhost:11434/v1", files=False)
@@ -198,6 +250,7 @@ MOONSHOT: Final = ChatDialect(
     key_variables=("MOONSHOT_API_KEY",),
     ids=KIMI_IDS,
     reasoning_out="reasoning_content",
+    cache_key="prompt_cache_key",
     tool_choice_words=MappingProxyType({"required": "auto"}),  # it rejects "required"
     files=False,
 )
@@ -220,6 +273,10 @@ DIALECTS: Final[Mapping[str, ChatDialect]] = MappingProxyType(
             MISTRAL,
             DEEPSEEK,
             OPENROUTER,
+            XAI,
+            TOGETHER,
+            FIREWORKS,
+            CEREBRAS,
             OLLAMA,
             VLLM,
             LLAMA_CPP,

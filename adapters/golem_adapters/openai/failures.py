@@ -1,12 +1,14 @@
 """Errors of Chat Completions servers: a refused request, or an error inside a 200 answer.
 
-The common shape is ``{"error": {"message", "type", "code"}}``; Mistral's is flat, some send a
-bare string, FastAPI a `detail`, gateways HTML or nothing.
+The common shape is ``{"error": {"message", "type", "code"}}``. Mistral's and Cerebras's are flat,
+xAI's is a text with a code beside it, some send a bare string, FastAPI a `detail`, Google a list of
+one, gateways HTML or nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from golem.errors import APIError
@@ -21,22 +23,50 @@ from golem_adapters._toolkit.lenient import (
     text,
     whole,
 )
+from golem_adapters._toolkit.waits import wait_in
 
-_EXHAUSTED: Final = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
+_EXHAUSTED: Final = frozenset(
+    {
+        "insufficient_quota",
+        "billing_hard_limit_reached",
+        "exceeded_current_quota_error",  # Moonshot
+        "1113",  # z.ai: the balance is used up
+    }
+)
 """Codes of a 429 that waiting does not cure; the official SDK retries them in vain."""
 
-_PASSING: Final = ("overloaded", "rate_limit", "server_error", "timeout", "unavailable")
+_PASSING: Final = (
+    *("overloaded", "rate_limit", "server_error", "internal", "timeout", "unavailable"),
+    *("too_many_requests", "insufficient_system_resource"),
+)
 """Words in the code of an error without a status (inside a stream) that will pass."""
 
 _SHORTEST_SECRET: Final = 8
 """Shorter keys are placeholders ("none", "ollama"); blanking them would garble the text."""
 
 
+_REQUEST_IDS: Final = (
+    "x-request-id",
+    "apim-request-id",  # Azure's front
+    "mistral-correlation-id",
+    "x-kong-request-id",
+    "request-id",
+    "x-amzn-requestid",
+    "cf-ray",  # the front of several hosts that name nothing themselves
+)
+_MESSAGES: Final = ("message", "detail", "msg", "error_description", "faultstring", "title")
+
+
 class _Complaint(NamedTuple):
+    """What a body says; `wait` in seconds, `headers` those of another server it speaks for."""
+
     message: str
-    code: str
-    kind: str
-    status: int | None
+    code: str = ""
+    kind: str = ""
+    status: int | None = None
+    request_id: str = ""
+    wait: float | None = None
+    headers: Mapping[str, str] = MappingProxyType({})
 
 
 def http_error(
@@ -46,8 +76,8 @@ def http_error(
     try:
         said = _complaint(read_json(body))
     except ValueError:
-        said = _Complaint(words_of(body, status), "", "", None)
-    retryable, wait = retry_advice(status, headers, now)
+        said = _Complaint(words_of(body, status))
+    retryable, wait = retry_advice(status, {**said.headers, **headers}, now, told=said.wait)
     if {said.code, said.kind} & _EXHAUSTED:
         retryable, wait = False, None
     return APIError(
@@ -56,7 +86,7 @@ def http_error(
         code=blanked(secret, said.code or said.kind) or None,
         retryable=retryable,
         retry_after=wait,
-        request_id=request_id(headers) or None,
+        request_id=blanked(secret, request_id(headers) or said.request_id) or None,
     )
 
 
@@ -64,42 +94,65 @@ def error_within(value: Any, headers: Mapping[str, str], *, secret: str) -> APIE
     """The error that stands inside an answer whose HTTP status was a success."""
     said = _complaint(value)
     if said.status is not None:
-        retryable, _ = retry_advice(said.status, {}, 0.0)
+        retryable, wait = retry_advice(said.status, {}, 0.0, told=said.wait)
     else:
         words = f"{said.code} {said.kind}".lower()
-        retryable = any(word in words for word in _PASSING)
+        retryable, wait = any(word in words for word in _PASSING), None
+    if {said.code, said.kind} & _EXHAUSTED:
+        retryable, wait = False, None
     return APIError(
         blanked(secret, said.message or phrase(said.status)),
         status=said.status,
         code=blanked(secret, said.code or said.kind) or None,
-        retryable=retryable and not {said.code, said.kind} & _EXHAUSTED,
-        request_id=request_id(headers) or None,
+        retryable=retryable,
+        retry_after=wait,
+        request_id=blanked(secret, request_id(headers) or said.request_id) or None,
     )
 
 
 def request_id(headers: Mapping[str, str]) -> str:
     """What the server's support asks for."""
-    for name in ("x-request-id", "apim-request-id", "mistral-correlation-id", "x-kong-request-id"):
-        if headers.get(name):
-            return headers[name]
-    return ""
+    return next((headers[name] for name in _REQUEST_IDS if headers.get(name)), "")
 
 
 def _complaint(value: Any) -> _Complaint:
     wrapped = elements(value)
     if wrapped:
         value = wrapped[0]
-    said = members(value).get("error") or value
-    if not is_object(said):
-        return _Complaint(_words(said), "", "", None)
-    message = _words(said.get("message")) or _words(said.get("detail"))
-    raw = text(members(said.get("metadata")).get("raw"))
+    outer = members(value)
+    named = outer.get("error") or outer.get("fault") or outer.get("errors")
+    said = members(named) or outer
+    message = next(filter(None, (_words(said.get(name)) for name in _MESSAGES)), "")
+    code = _words(said.get("code"))
+    if not is_object(named):  # a text, with what there is to say about it beside it, or nothing
+        words = _words(named if outer else value)
+        message, code = message or words, code or (words if message else "")
+    metadata = members(said.get("metadata"))
+    raw = text(metadata.get("raw"))
     if raw:
         message = f"{message}: {raw}" if message else raw
-    code = _words(said.get("code"))
     statuses = map(_status, (said.get("status_code"), said.get("status"), code))
-    status = next((found for found in statuses if found is not None), None)
-    return _Complaint(message, code, _words(said.get("type")), status)
+    return _Complaint(
+        message,
+        code,
+        _words(said.get("type")),
+        next((found for found in statuses if found is not None), None),
+        text(said.get("request_id")) or text(outer.get("request_id")),
+        _wait(said),
+        _strings(metadata.get("headers")),
+    )
+
+
+def _wait(said: Mapping[str, Any]) -> float | None:
+    """The wait in Google's details of an error."""
+    delays = (text(detail.get("retryDelay")) for detail in objects(said.get("details")))
+    return next((wait for delay in delays if (wait := wait_in(delay, 0.0)) is not None), None)
+
+
+def _strings(value: Any) -> dict[str, str]:
+    """The texts of an object, under their names in lower case, as header names are."""
+    named = members(value).items()
+    return {name.lower(): words for name, given in named if (words := _words(given))}
 
 
 def _words(value: object) -> str:
@@ -107,7 +160,8 @@ def _words(value: object) -> str:
     if isinstance(value, str):
         return text(value)
     if is_array(value):  # FastAPI: one entry for each field that does not validate
-        return "; ".join(text(item.get("msg")) for item in objects(value))
+        named = (text(item.get("msg")) or text(item.get("message")) for item in objects(value))
+        return "; ".join(filter(None, named)) or "; ".join(filter(None, map(text, value)))
     if is_object(value):
         return text(value.get("message"))
     return "" if value is None or isinstance(value, bool) else str(value)

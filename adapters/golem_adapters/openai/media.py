@@ -68,6 +68,8 @@ def _document(part: Part, dialect: ChatDialect) -> Wire | str:
         return "document part cannot be sent"
     if not part.data and not dialect.file_urls:
         return "document by URL cannot be sent"
+    if dialect.document_part == "document_url":
+        return {"type": "document_url", "document_url": link(part)}
     return {"type": "file", "file": {"filename": file_name(part), "file_data": link(part)}}
 
 

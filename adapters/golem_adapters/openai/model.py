@@ -4,28 +4,27 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from golem.errors import APIError
 from golem.model import Request, Response, Settings
-from golem.wire.http import HTTPCall, HTTPModel
+from golem.wire.http import HTTPCall, HTTPClient, HTTPModel
 from golem_adapters._toolkit.body import merged
 from golem_adapters._toolkit.endpoint import (
     Credentials,
     address,
     beneath,
     found_key,
+    header_value,
     model_name,
     shown,
 )
+from golem_adapters._toolkit.streams import is_event_stream
 from golem_adapters.openai.dialect import ChatDialect, dialect_named
 from golem_adapters.openai.failures import http_error
 from golem_adapters.openai.request import encode_request
 from golem_adapters.openai.response import decode_response
 from golem_adapters.openai.stream import ChatStream
-
-if TYPE_CHECKING:
-    import httpx
 
 
 class OpenAI(HTTPModel):
@@ -36,8 +35,9 @@ class OpenAI(HTTPModel):
         api_key: the key; else the server's usual environment variable (``OPENAI_API_KEY``).
         base_url: where the server is, up to and without ``/chat/completions``; else
             ``OPENAI_BASE_URL``, else the dialect's own address.
-        dialect: which server it is, by name (``openai``, ``groq``, ``mistral``, ``deepseek``,
-            ``openrouter``, ``ollama``, ``vllm``, ``llama.cpp`` …), or a record of your own.
+        dialect: which server it is, by name (``openai``, ``groq``, ``mistral``, ``openrouter``,
+            ``deepseek``, ``xai``, ``together``, ``fireworks``, ``cerebras``, ``z.ai``, ``kimi``,
+            ``ollama``, ``vllm``, ``llama.cpp`` …), or a record of your own.
         http_client: an httpx-compatible client to use instead of golem's; never closed here.
         timeout: seconds without a byte from the server after which a request fails; by default
             the given client's own, else ten minutes. ``math.inf``: never.
@@ -53,6 +53,7 @@ class OpenAI(HTTPModel):
         frequency_penalty: see `golem.model.Settings`.
         reasoning_effort: see `golem.model.Settings`.
         parallel_tool_calls: see `golem.model.Settings`.
+        prompt_cache_key: see `golem.model.Settings`.
         extra_body: members merged into every request body, over golem's own.
 
     Raises:
@@ -69,7 +70,7 @@ class OpenAI(HTTPModel):
         api_key: str | None = None,
         base_url: str | None = None,
         dialect: str | ChatDialect = "openai",
-        http_client: httpx.AsyncClient | None = None,
+        http_client: HTTPClient | None = None,
         timeout: float | None = None,
         organization: str | None = None,
         project: str | None = None,
@@ -82,6 +83,7 @@ class OpenAI(HTTPModel):
         frequency_penalty: float | None = None,
         reasoning_effort: str | None = None,
         parallel_tool_calls: bool | None = None,
+        prompt_cache_key: str | None = None,
         extra_body: Mapping[str, Any] | None = None,
     ) -> None:
         record = dialect_named(dialect)
@@ -95,6 +97,7 @@ class OpenAI(HTTPModel):
             frequency_penalty=frequency_penalty,
             reasoning_effort=reasoning_effort,
             parallel_tool_calls=parallel_tool_calls,
+            prompt_cache_key=prompt_cache_key,
             extra_body=extra_body,
         )
         headers = dict(record.headers)
@@ -176,6 +179,8 @@ class ChatWire:
         )
         accept = "text/event-stream" if stream else "application/json"
         headers = {"content-type": "application/json", "accept": accept, **self._headers}
+        if self.dialect.cache_key_header and settings.prompt_cache_key:
+            headers[self.dialect.cache_key_header] = header_value(settings.prompt_cache_key)
         return HTTPCall(self._url, headers, body)
 
     def authorize(
@@ -186,6 +191,10 @@ class ChatWire:
 
     def decode(self, request: Request, headers: Mapping[str, str], body: bytes) -> Response:
         """The response in `body`."""
+        if is_event_stream(body):
+            stream = self.stream_decoder(request, headers)
+            stream.feed(body)
+            return stream.close()[1]
         return decode_response(
             body,
             request=request,

@@ -14,7 +14,7 @@ from typing import Final
 from golem.errors import UnsupportedContentError
 from golem.messages import AssistantMessage, Part, SystemMessage, ToolCall, ToolMessage, UserMessage
 from golem.model import OutputSchema, Request, Settings, ToolChoice
-from golem_adapters._toolkit.body import Wire, encoded
+from golem_adapters._toolkit.body import Wire, encoded, parallel_switch
 from golem_adapters._toolkit.calls import INTERRUPTED, CallIds, wire_args, wire_tool_name
 from golem_adapters.openai.dialect import ChatDialect
 from golem_adapters.openai.media import content_part
@@ -61,13 +61,16 @@ def _sampling(settings: Settings, dialect: ChatDialect) -> Wire:
         "frequency_penalty": settings.frequency_penalty,
         dialect.reasoning_effort: effort,
     }
+    if dialect.cache_key:
+        fields[dialect.cache_key] = settings.prompt_cache_key
     return {name: value for name, value in fields.items() if value is not None}
 
 
 def _tools(request: Request, settings: Settings, dialect: ChatDialect) -> Wire:
     choice = request.tool_choice or ToolChoice()
     if not request.tools or (choice.mode == "none" and dialect.drops_tools_for_none):
-        return {}  # a choice without tools is an error on this wire
+        # A choice without tools is an error on this wire; the caller's own may be there.
+        return parallel_switch(settings) if "tools" in (settings.extra_body or {}) else {}
     tools: list[Wire] = []
     for tool in request.tools:
         function: Wire = {"name": wire_tool_name(tool.name)}
@@ -81,9 +84,7 @@ def _tools(request: Request, settings: Settings, dialect: ChatDialect) -> Wire:
         fields["tool_choice"] = {"type": "function", "function": named}
     elif request.tool_choice is not None:
         fields["tool_choice"] = dialect.tool_choice_words.get(choice.mode, choice.mode)
-    if settings.parallel_tool_calls is not None:
-        fields["parallel_tool_calls"] = settings.parallel_tool_calls
-    return fields
+    return fields | parallel_switch(settings)
 
 
 def _response_format(output: OutputSchema, dialect: ChatDialect) -> Wire:
@@ -197,7 +198,7 @@ class _Messages:
             turn[dialect.reasoning_out] = text
 
     def _result(self, index: int, message: ToolMessage) -> None:
-        wire_id = self._ids.answer(message.tool_call_id)
+        wire_id = self._ids.answer(message.tool_call_id, message.content)
         if wire_id is None:
             return  # not in a repaired history; the provider would refuse the whole request
         text = message.content

@@ -7,15 +7,16 @@ from typing import Any, Final
 
 from golem.errors import ProtocolError, ProviderError
 from golem.model import Delta, Request, Response
-from golem_adapters._toolkit.calls import stored_tool_names
+from golem_adapters._toolkit.calls import wire_tool_name
 from golem_adapters._toolkit.lenient import read_json
 from golem_adapters.openai.dialect import ChatDialect
 from golem_adapters.openai.failures import error_within, excerpt, request_id
 from golem_adapters.openai.shapes import Chunk, read_chunk
 from golem_adapters.openai.turn import Turn
 
-FAILED: Final = "error"
-"""The finish reason that servers give when they broke off; half an answer is not one."""
+FAILED: Final = ("error", "insufficient_system_resource", "network_error", "abort")
+"""Finish reasons of a server that broke off (DeepSeek's, z.ai's and vLLM's after the common one);
+half an answer is not one."""
 
 
 def decode_response(
@@ -51,7 +52,7 @@ def decode_response(
 
 def new_turn(request: Request, dialect: ChatDialect) -> Turn:
     """An empty turn that knows the names of the request's tools."""
-    names = stored_tool_names(tool.name for tool in request.tools)
+    names = {wire_tool_name(tool.name): tool.name for tool in request.tools}
     return Turn(dialect.name, names, keeps_details=dialect.reasoning_details)
 
 
@@ -59,13 +60,14 @@ def failure_in(
     chunk: Chunk, data: bytes, headers: Mapping[str, str], secret: str
 ) -> ProviderError | None:
     """The error that a chunk (or a whole answer) reports in place of, or beside, its content."""
-    value: Any = chunk.error
+    value: Any = chunk.error or (chunk.x_groq and chunk.x_groq.error)
     if not value and chunk.choices:
         for choice in chunk.choices:
             if choice.error:
                 value = choice.error
-            elif choice.finish_reason == FAILED:
-                value = {"message": "the provider broke off its answer", "type": "server_error"}
+            elif choice.finish_reason in FAILED:
+                message = f"the provider broke off its answer ({choice.finish_reason})"
+                value = {"message": message, "type": "server_error"}
     elif not value and chunk.usage is None and (chunk.object == "error" or chunk.message):
         value = read_json(data)  # the flat form
     return error_within(value, headers, secret=secret) if value else None

@@ -83,9 +83,11 @@ class Choice(Struct):
 
 
 class GroqExtras(Struct):
-    """Groq's own place for usage in a stream."""
+    """Groq's own place for a stream's usage, its request id, and why it was broken off."""
 
+    id: str | None = None
     usage: dict[str, Any] | None = None
+    error: Any = None
 
 
 class Chunk(Struct):
@@ -147,8 +149,12 @@ def _chunk(value: dict[str, Any]) -> Chunk:
         usage=members(value.get("usage")) or None,
         error=value.get("error"),
         message=value.get("message"),
-        x_groq=GroqExtras(members(members(value.get("x_groq")).get("usage"))),
+        x_groq=_groq(members(value.get("x_groq"))),
     )
+
+
+def _groq(value: dict[str, Any]) -> GroqExtras:
+    return GroqExtras(text(value.get("id")), members(value.get("usage")), value.get("error"))
 
 
 def _choice(value: dict[str, Any]) -> Choice:
@@ -164,10 +170,11 @@ def _choice(value: dict[str, Any]) -> Choice:
 def _said(said: object) -> Said | None:
     if not is_object(said):
         return None
-    blocks = elements(said.get("content"))
+    content = said.get("content")
+    blocks = [content] if is_object(content) else elements(content)
     audio = members(said.get("audio"))
     return Said(
-        content=_joined(blocks, "text") or text(said.get("content")),
+        content=_joined(blocks, "text") or text(content),
         refusal=_joined(blocks, "refusal") or text(said.get("refusal")),
         reasoning=text(said.get("reasoning")),
         reasoning_content=_joined(blocks, "thinking") or text(said.get("reasoning_content")),

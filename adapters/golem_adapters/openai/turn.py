@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from golem import rawjson
-from golem.ids import new_id
-from golem.messages import AssistantMessage, Part, ToolCall
+from golem.messages import AssistantMessage, Part
 from golem.model import (
     Delta,
     Details,
@@ -19,13 +17,11 @@ from golem.model import (
     Response,
     TextDelta,
     ThinkingDelta,
-    ToolCallDelta,
 )
-from golem_adapters._toolkit.calls import ArgumentText
-from golem_adapters._toolkit.lenient import members, text
+from golem_adapters.openai.calls import CallPieces, signature_in
 from golem_adapters.openai.media import image_in, spoken
 from golem_adapters.openai.reasoning import Reasoning
-from golem_adapters.openai.shapes import Audio, Call, Chunk, Function, Said, arguments_text
+from golem_adapters.openai.shapes import Audio, Chunk, Said
 from golem_adapters.openai.usage import usage_of
 
 _FINISH: Final[Mapping[str, FinishReason]] = {
@@ -41,63 +37,35 @@ _FINISH: Final[Mapping[str, FinishReason]] = {
     "tool_call": "tool_call",
     "tool_use": "tool_call",
     "function_call": "tool_call",
+    "model_context_window_exceeded": "length",
     "content_filter": "content_filter",
+    "sensitive": "content_filter",
     "safety": "content_filter",
+    "recitation": "content_filter",
+    "prohibited_content": "content_filter",
 }
-
-
-class _PendingCall:
-    """A tool call whose arguments are still coming."""
-
-    __slots__ = ("_text", "given_id", "id", "index", "name", "signature")
-
-    def __init__(self, index: int, id: str, given_id: str, name: str) -> None:
-        self.index = index
-        self.id = id
-        self.given_id = given_id
-        self.name = name
-        self.signature = ""
-        self._text = ArgumentText()
-
-    def taken(self, piece: str) -> str:
-        """What of `piece` to give out now."""
-        return self._text.taken(piece)
-
-    @property
-    def args(self) -> str:
-        return self._text.text
-
-    @property
-    def whole(self) -> bool:
-        """Whether the arguments so far are a complete object."""
-        return rawjson.is_object(self.args.encode("utf-8", "replace"))
-
-    def call(self) -> ToolCall:
-        return ToolCall.of(self.id, self.name, self.args, self.signature)
+_CUT_SHORT: Final = ("length", "content_filter")
 
 
 class Turn:
     """Collects one answer of `provider`.
 
-    `names` maps wire tool names back to the tools' own; `keeps_details`: reasoning details
-    have to go back to this server.
+    `names` maps the wire's name of each tool to the tool's own; `keeps_details`: reasoning
+    details have to go back to this server.
     """
 
     def __init__(self, provider: str, names: Mapping[str, str], *, keeps_details: bool) -> None:
-        self._names = names
         self._keeps_details = keeps_details
         self._texts: list[str] = []
         self._refusal: list[str] = []
         self._reasoning = Reasoning(provider)
-        self._calls: list[_PendingCall] = []
-        self._by_index: dict[int, _PendingCall] = {}
-        self._by_id: dict[str, _PendingCall] = {}
-        self._function_call: _PendingCall | None = None
+        self._calls = CallPieces(names)
         self._sounds: list[str] = []
         self._images: list[Part] = []
         self._usage: dict[str, Any] = {}
         self._id = ""
         self._model = ""
+        self._request_id = ""
         self.finish_reason = ""
         self._named = False
 
@@ -111,11 +79,12 @@ class Turn:
             self._named = bool(self._id and self._model)
         if chunk.usage:
             self._usage = chunk.usage
-        elif chunk.x_groq is not None and chunk.x_groq.usage and not self._usage:
-            self._usage = chunk.x_groq.usage
-        for choice in chunk.choices or ():
-            if choice.index:
-                continue  # an alternative nobody asked for
+        if chunk.x_groq is not None:
+            self._request_id = self._request_id or chunk.x_groq.id or ""
+            self._usage = self._usage or chunk.x_groq.usage or {}
+        for place, choice in enumerate(chunk.choices or ()):
+            if place if choice.index is None else choice.index:
+                continue  # an alternative, which the settings asked for and golem has no place for
             said = choice.delta
             if said is None and (whole or not self.said_something):
                 said = choice.message
@@ -153,11 +122,11 @@ class Turn:
         if said.tool_calls:
             several = len(said.tool_calls) > 1
             for place, piece in enumerate(said.tool_calls):
-                self._add_call(piece, place if several else None, deltas, whole)
+                self._calls.add(piece, place if several else None, deltas, whole)
         if said.function_call is not None:
-            self._add_function_call(said.function_call, deltas)
+            self._calls.add_function(said.function_call, deltas)
         if said.extra_content is not None:
-            signature = _signature(said.extra_content)
+            signature = signature_in(said.extra_content)
             if signature:
                 self._reasoning.add_signature(signature)
 
@@ -168,78 +137,6 @@ class Turn:
             self._texts.append(audio.transcript)
             deltas.append(TextDelta(audio.transcript))
 
-    def _add_function_call(self, function: Function, deltas: list[Delta]) -> None:
-        """A piece of a call in the form before `tool_calls`: one a turn, without an id."""
-        name, args = function.name or "", arguments_text(function.arguments)
-        if self._function_call is None:
-            if not name and not args:
-                return
-            self._function_call = self._new_call("", name, deltas)
-        self._give(self._function_call, args, deltas)
-
-    def _add_call(self, piece: Call, place: int | None, deltas: list[Delta], whole: bool) -> None:
-        """A piece of a call; `place`: where it stands among several of the same chunk."""
-        name, args = _content(piece)
-        given = piece.id or ""
-        if not (name or args or given):
-            return
-        call = None if whole else self._continued(piece.index, given, name, place)
-        if call is None:
-            call = self._new_call(given, name, deltas)
-            if piece.index is not None:
-                self._by_index[piece.index] = call
-        elif name and not call.name:
-            call.name = self._names.get(name, name)
-            deltas.append(ToolCallDelta(call.index, name=call.name))
-        if piece.extra_content is not None:
-            call.signature = _signature(piece.extra_content) or call.signature
-        self._give(call, args, deltas)
-
-    def _continued(
-        self, index: int | None, id: str, name: str, place: int | None
-    ) -> _PendingCall | None:
-        """The call that a piece goes on with; None: it begins a new one.
-
-        By index, else by id, else by place, else the last call. A name where one is known
-        already tells more than that: servers number all their calls 0, others repeat the name
-        (or a random id) in every piece of one call.
-        """
-        if index is not None:
-            call = self._by_index.get(index)
-        elif id in self._by_id or (id and name):
-            call = self._by_id.get(id)
-        elif place is not None and place < len(self._calls):
-            call = self._calls[place]
-        elif place is not None and name:
-            call = None
-        else:
-            call = self._calls[-1] if self._calls else None
-        if call is None or not name or not call.name:
-            return call
-        if id and call.given_id:
-            return call if id == call.given_id else None
-        other = index is None and self._names.get(name, name) != call.name
-        return None if other or call.whole else call
-
-    def _new_call(self, id: str, name: str, deltas: list[Delta]) -> _PendingCall:
-        fresh = id if id and id not in self._by_id else new_id()
-        call = _PendingCall(len(self._calls), fresh, id, self._names.get(name, name))
-        self._calls.append(call)
-        if id:
-            self._by_id.setdefault(id, call)
-        deltas.append(ToolCallDelta(call.index, call.id, call.name))
-        return call
-
-    def _give(self, call: _PendingCall, args: str, deltas: list[Delta]) -> None:
-        given = call.taken(args)
-        if not given:
-            return
-        last = deltas[-1] if deltas else None
-        if type(last) is ToolCallDelta and last.index == call.index and not last.args:
-            deltas[-1] = ToolCallDelta(last.index, last.id, last.name, given)
-        else:
-            deltas.append(ToolCallDelta(call.index, args=given))
-
     # --- giving out
 
     def partial(self) -> AssistantMessage | None:
@@ -248,18 +145,17 @@ class Turn:
         return message if message != AssistantMessage() else None
 
     def finished(self, request_id: str, deltas: list[Delta]) -> Response:
-        """The response. `deltas` get what only the end can tell: an empty call's ``{}``."""
-        for call in self._calls:
-            if not call.args:
-                self._give(call, "{}", deltas)
+        """The response; `deltas` get what only the end can tell."""
+        reason = self._finish()
+        self._calls.finish(deltas, cut=reason in _CUT_SHORT)
         details = Details(
             response_id=self._id,
-            request_id=request_id,
+            request_id=request_id or self._request_id,
             model=self._model,
             finish_reason=self.finish_reason,
             finish_message="refusal: " + "".join(self._refusal) if self._refusal else "",
         )
-        return Response(self._message(), usage_of(self._usage), self._finish(), details)
+        return Response(self._message(), usage_of(self._usage), reason, details)
 
     def _finish(self) -> FinishReason:
         if self._refusal:
@@ -273,23 +169,7 @@ class Turn:
         return AssistantMessage(
             content="".join(self._texts),
             parts=(*self._images, *spoken(self._sounds)),
-            tool_calls=tuple(call.call() for call in self._calls),
+            tool_calls=self._calls.calls(),
             thinking=self._reasoning.thinking(),
             native=self._reasoning.native() if self._keeps_details else None,
         )
-
-
-def _content(piece: Call) -> tuple[str, str]:
-    """Name and argument text of a piece of a call, whichever kind of tool it is for."""
-    function, custom = piece.function, piece.custom
-    name, args = "", ""
-    if function is not None:
-        name, args = function.name or "", arguments_text(function.arguments)
-    if custom is not None and not name and not args:
-        name, args = custom.name or "", custom.input or ""
-    return name, args
-
-
-def _signature(extra: Any) -> str:
-    """The thought signature in Google's extra content."""
-    return text(members(members(extra).get("google")).get("thought_signature"))

@@ -52,6 +52,9 @@ class ResponsesDialect:
     """Whether reasoning items without encrypted content may go back: servers that keep nothing
     read them, OpenAI looks for them in what it stored and refuses the request."""
 
+    cache_key: str = ""
+    """The member that says which requests begin alike; empty: there is none."""
+
     drops_tools_for_none: bool = False
     """Whether tools are left out for the choice `none`, which it does not obey."""
 
@@ -72,6 +75,7 @@ OPENAI: Final = ResponsesDialect(
     key_variables=("OPENAI_API_KEY",),
     encrypted_reasoning=True,
     plain_reasoning=False,
+    cache_key="prompt_cache_key",
 )
 
 AZURE: Final = replace(
@@ -88,6 +92,17 @@ OPENROUTER: Final = ResponsesDialect(
     base_url="https://openrouter.ai/api/v1",
     key_variables=("OPENROUTER_API_KEY",),
     encrypted_reasoning=True,
+    cache_key="session_id",
+    media_in_results=False,
+)
+
+XAI: Final = ResponsesDialect(
+    "xai-responses",
+    base_url="https://api.x.ai/v1",
+    key_variables=("XAI_API_KEY",),
+    encrypted_reasoning=True,
+    plain_reasoning=False,
+    cache_key="prompt_cache_key",
     media_in_results=False,
 )
 
@@ -120,6 +135,7 @@ DIALECTS: Final[Mapping[str, ResponsesDialect]] = MappingProxyType(
         "openai": OPENAI,
         "azure": AZURE,
         "openrouter": OPENROUTER,
+        "xai": XAI,
         "deepseek": DEEPSEEK,
         "ollama": OLLAMA,
         "vllm": VLLM,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from golem.errors import APIError
 from golem.model import Request, Response, Settings
-from golem.wire.http import HTTPCall, HTTPModel
+from golem.wire.http import HTTPCall, HTTPClient, HTTPModel
 from golem_adapters._toolkit.body import merged
 from golem_adapters._toolkit.endpoint import (
     Credentials,
@@ -19,14 +19,12 @@ from golem_adapters._toolkit.endpoint import (
     model_name,
     shown,
 )
+from golem_adapters._toolkit.streams import is_event_stream
 from golem_adapters.openai.failures import http_error
 from golem_adapters.openai_responses.dialect import ResponsesDialect, dialect_named
 from golem_adapters.openai_responses.request import encode_request
 from golem_adapters.openai_responses.response import decode_response
 from golem_adapters.openai_responses.stream import ResponsesStream
-
-if TYPE_CHECKING:
-    import httpx
 
 
 class OpenAIResponses(HTTPModel):
@@ -40,7 +38,7 @@ class OpenAIResponses(HTTPModel):
         api_key: the key; else the server's usual environment variable (``OPENAI_API_KEY``).
         base_url: where the server is, up to and without ``/responses``; else
             ``OPENAI_BASE_URL``, else the dialect's own address.
-        dialect: which server it is, by name (``openai``, ``azure``, ``openrouter``,
+        dialect: which server it is, by name (``openai``, ``azure``, ``openrouter``, ``xai``,
             ``deepseek``, ``ollama``, ``vllm``, ``llama.cpp``), or a record of your own.
         token: a bearer token to send instead of a key, or a function, plain or async, that
             gives the one to use now.
@@ -58,6 +56,7 @@ class OpenAIResponses(HTTPModel):
         top_p: see `golem.model.Settings`.
         reasoning_effort: see `golem.model.Settings`.
         parallel_tool_calls: see `golem.model.Settings`.
+        prompt_cache_key: see `golem.model.Settings`.
         extra_body: members merged into every request body, over golem's own.
 
     Raises:
@@ -75,7 +74,7 @@ class OpenAIResponses(HTTPModel):
         base_url: str | None = None,
         dialect: str | ResponsesDialect = "openai",
         token: Token | None = None,
-        http_client: httpx.AsyncClient | None = None,
+        http_client: HTTPClient | None = None,
         timeout: float | None = None,
         organization: str | None = None,
         project: str | None = None,
@@ -85,6 +84,7 @@ class OpenAIResponses(HTTPModel):
         top_p: float | None = None,
         reasoning_effort: str | None = None,
         parallel_tool_calls: bool | None = None,
+        prompt_cache_key: str | None = None,
         extra_body: Mapping[str, Any] | None = None,
     ) -> None:
         record = dialect_named(dialect)
@@ -94,6 +94,7 @@ class OpenAIResponses(HTTPModel):
             top_p=top_p,
             reasoning_effort=reasoning_effort,
             parallel_tool_calls=parallel_tool_calls,
+            prompt_cache_key=prompt_cache_key,
             extra_body=extra_body,
         )
         headers: dict[str, str] = {}
@@ -197,6 +198,10 @@ class _ResponsesWire:
         return self._credentials.headers()
 
     def decode(self, request: Request, headers: Mapping[str, str], body: bytes) -> Response:
+        if is_event_stream(body):
+            stream = self.stream_decoder(request, headers)
+            stream.feed(body)
+            return stream.close()[1]
         return decode_response(
             body,
             request=request,

@@ -25,7 +25,7 @@ from golem.messages import (
     UserMessage,
 )
 from golem.model import OutputSchema, Request, Settings, ToolChoice
-from golem_adapters._toolkit.body import Wire, encoded
+from golem_adapters._toolkit.body import Wire, encoded, parallel_switch
 from golem_adapters._toolkit.calls import INTERRUPTED, CallIds, wire_args, wire_tool_name
 from golem_adapters._toolkit.lenient import text
 from golem_adapters.openai_responses.dialect import OWN_CALL_IDS, ResponsesDialect
@@ -64,6 +64,8 @@ def encode_request(
     """
     body: Wire = {"model": model}
     body.update(_sampling(settings, reasoning_summary))
+    if dialect.cache_key and settings.prompt_cache_key is not None:
+        body[dialect.cache_key] = settings.prompt_cache_key
     body.update(_tools(request, settings, dialect))
     if request.output_schema is not None and dialect.structured_output:
         body["text"] = {"format": _format(request.output_schema, dialect)}
@@ -99,7 +101,8 @@ def _sampling(settings: Settings, reasoning_summary: str | None) -> Wire:
 def _tools(request: Request, settings: Settings, dialect: ResponsesDialect) -> Wire:
     choice = request.tool_choice or ToolChoice()
     if not request.tools or (choice.mode == "none" and dialect.drops_tools_for_none):
-        return {}  # a choice without tools is an error on this wire
+        # A choice without tools is an error on this wire; the caller's own may be there.
+        return parallel_switch(settings) if "tools" in (settings.extra_body or {}) else {}
     tools: list[Wire] = []
     for tool in request.tools:
         function: Wire = {"type": "function", "name": wire_tool_name(tool.name)}
@@ -113,9 +116,7 @@ def _tools(request: Request, settings: Settings, dialect: ResponsesDialect) -> W
         fields["tool_choice"] = {"type": "function", "name": wire_tool_name(choice.name)}
     elif request.tool_choice is not None:
         fields["tool_choice"] = choice.mode
-    if settings.parallel_tool_calls is not None:
-        fields["parallel_tool_calls"] = settings.parallel_tool_calls
-    return fields
+    return fields | parallel_switch(settings)
 
 
 def _format(output: OutputSchema, dialect: ResponsesDialect) -> Wire:
@@ -242,7 +243,7 @@ class _Input:
     # --- results
 
     def _result(self, index: int, message: ToolMessage) -> None:
-        wire_id = self._ids.answer(message.tool_call_id)
+        wire_id = self._ids.answer(message.tool_call_id, message.content)
         if wire_id is None:
             return  # not in a repaired history; the provider would refuse the whole request
         said = message.content

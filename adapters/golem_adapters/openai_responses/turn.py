@@ -218,13 +218,13 @@ class Turn:
         `deltas` get what had not been told.
         """
         raws = [raw for raw in answer.output or () if read_item(raw)]
-        said = story(map(read_item, raws), self._provider)
+        said = self._story(raws, status)
         verbatim = True
         if not raws or not self._continues(said):
             ended = "completed" if status in _COMPLETED else "incomplete"
             raws = [growing.built(ended) for growing in self._items]
             verbatim = all(growing.raw is not None for growing in self._items)
-            said = story(map(read_item, raws), self._provider)
+            said = self._story(raws, status)
         self._tell_rest(said, deltas)
         native = None
         if verbatim and not plain([read_item(raw) for raw in raws]):
@@ -239,6 +239,13 @@ class Turn:
         )
         usage = usage_of(answer.usage or {})
         return Response(self._message(said, native), usage, _finish(said, status, reason), details)
+
+    def _story(self, raws: list[Raw], status: str) -> Story:
+        """What the items say. Where the answer was cut, it was cut in the last one."""
+        items = [read_item(raw) for raw in raws]
+        if items and status not in _COMPLETED and not items[-1].get("status"):
+            items[-1]["status"] = "incomplete"
+        return story(items, self._provider)
 
     def _continues(self, said: Story) -> bool:
         """Whether `said` begins with all that was told."""
