@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from golem.testing.judge import judge_chat
-from golem.testing.judge.chat_dialects import RULES
+from golem.testing.judge.chat_servers import RULES
 
 JSON = dict[str, Any]
 ID = "abcDEF123"  # takes every dialect

@@ -93,13 +93,11 @@ HARMLESS: dict[str, Misbehavior] = {
     "slow head": misbehave.slow_head(0.0005),
     "late": misbehave.late(0.02),
     "gzip": misbehave.gzipped(),
-    "gzip, trickled": misbehave.both(misbehave.gzipped(), misbehave.trickle()),
+    "gzip, trickled": misbehave.together(misbehave.gzipped(), misbehave.trickle()),
     "closed connections": misbehave.closes(),
     "another content type": misbehave.content_type("text/plain"),
     "no content type that is known": misbehave.content_type("application/octet-stream"),
-    "twice done": lambda reply, scene: (
-        misbehave.twice_done()(reply, scene) if reply.length is None else reply
-    ),
+    "twice done": misbehave.twice_done(),
     "carriage returns": lambda reply, scene: (
         misbehave.replaced(b"\n", b"\r\n")(reply, scene) if reply.length is None else reply
     ),
@@ -149,7 +147,7 @@ async def test_a_kept_connection_is_used_again(api: Any) -> None:
         (misbehave.status(500), 500, "server_error", True, None),
         (misbehave.status(503), 503, "server_error", True, None),
         (misbehave.status(529), 529, "server_error", True, None),
-        (misbehave.status(404), 404, "server_error", False, None),
+        (misbehave.status(404), 404, "invalid_request_error", False, None),
         (misbehave.html_page(), 502, None, True, None),
         (misbehave.html_page(403), 403, None, False, None),
     ],
@@ -219,7 +217,7 @@ async def test_another_host_would_have_noticed_the_key() -> None:
     ):
         body = {"model": "m", "messages": [{"role": "user", "content": "x"}]}
         headers = {"x-key": judge.key}
-        await client.post(judge.base_url + judge.wire.path, json=body, headers=headers)
+        await client.post(judge.base_url + judge.provider.path, json=body, headers=headers)
         assert [request.headers["x-key"] for request in judge.elsewhere] == [judge.key]
 
 
@@ -229,7 +227,7 @@ async def test_another_host_would_have_noticed_the_key() -> None:
 async def test_a_stream_cut_anywhere_is_whole_or_an_error_with_what_had_come(api: Any) -> None:
     async with started(api, None) as judge:
         await read(model_of(api, judge))
-        events = judge.wire.events(judge.requests[0].json or {}, Response(ANSWER))
+        events = judge.provider.events(judge.requests[0].json or {}, Response(ANSWER))
     size = len(b"".join(events))
     told = 0
     for length in range(0, size, 97):

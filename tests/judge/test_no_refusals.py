@@ -37,8 +37,8 @@ from golem.testing.judge import (
     judge_chat,
     judge_responses,
 )
-from golem.testing.judge.chat_dialects import RULES
-from golem.testing.judge.responses_dialects import RULES as RESPONSES_RULES
+from golem.testing.judge.chat_servers import RULES
+from golem.testing.judge.responses_servers import RULES as RESPONSES_RULES
 from golem.testing.strategies import ANY_HISTORY, HOSTILE_HISTORY
 from golem_adapters import OpenAI, OpenAIResponses
 from tests.adapters.encoding import check, encode, encode_responses

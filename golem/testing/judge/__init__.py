@@ -5,29 +5,31 @@ a request that breaks one with the provider's own error, and everything else wit
 answers, plain or streamed. They prove agreement with the rules on record, not acceptance by the
 provider.
 
-findings          a `Violation`, and how providers word one
-chat_rules        what Chat Completions servers refuse; `chat_dialects`: in what they differ
-responses_rules   what Responses servers refuse
-wire              what a judge has to know of an API; implement it for one that is not here
-chat, responses   the two APIs: their judges, and how they spell answers
-misbehave         what a server can do wrong
-server, http      the server itself
+server, http         a judge: the server that plays a provider
+provider, answers    what it has to know of an API, and what answers are made from
+misbehave, reply     what a server can do wrong, and the answers it does it to
+findings             what a rule found
+
+chat, chat_*         Chat Completions, and in what the servers that speak it differ
+responses, …_*       Responses, likewise
+common_rules, media_rules, openai_words    what both have in common
+
+An API of its own is one file beside ``chat``: a subclass of `Provider`.
 """
 
 from golem.testing.judge import misbehave as misbehave
 from golem.testing.judge.chat import ChatJudge as ChatJudge
-from golem.testing.judge.chat import ChatWire as ChatWire
-from golem.testing.judge.chat_dialects import ChatRules as ChatRules
+from golem.testing.judge.chat import ChatProvider as ChatProvider
 from golem.testing.judge.chat_rules import judge_chat as judge_chat
-from golem.testing.judge.findings import Findings as Findings
+from golem.testing.judge.chat_servers import ChatRules as ChatRules
 from golem.testing.judge.findings import Violation as Violation
 from golem.testing.judge.misbehave import Misbehavior as Misbehavior
+from golem.testing.judge.provider import Provider as Provider
+from golem.testing.judge.provider import Said as Said
 from golem.testing.judge.reply import Reply as Reply
 from golem.testing.judge.responses import ResponsesJudge as ResponsesJudge
-from golem.testing.judge.responses import ResponsesWire as ResponsesWire
-from golem.testing.judge.responses_dialects import ResponsesRules as ResponsesRules
+from golem.testing.judge.responses import ResponsesProvider as ResponsesProvider
 from golem.testing.judge.responses_rules import judge_responses as judge_responses
+from golem.testing.judge.responses_servers import ResponsesRules as ResponsesRules
 from golem.testing.judge.server import Asked as Asked
 from golem.testing.judge.server import Judge as Judge
-from golem.testing.judge.wire import Said as Said
-from golem.testing.judge.wire import Wire as Wire

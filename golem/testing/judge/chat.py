@@ -7,31 +7,16 @@ from typing import Any, Final
 
 from golem.messages import ToolCall
 from golem.model import FinishReason, Response
-from golem.testing.judge.chat_dialects import ChatRules, rules_named
+from golem.testing.judge.answers import counted, default_said, minted, pieces_of, with_ids
 from golem.testing.judge.chat_rules import judge_chat
-from golem.testing.judge.findings import (
-    JSON,
-    BodyShape,
-    Violation,
-    elements,
-    error_body,
-    members,
-)
+from golem.testing.judge.chat_servers import ChatRules, rules_named
+from golem.testing.judge.findings import JSON, Violation, elements, members
 from golem.testing.judge.misbehave import Misbehavior
+from golem.testing.judge.openai_words import CREATED, UNREADABLE, failed, refused_key
+from golem.testing.judge.provider import Provider, Said
 from golem.testing.judge.reply import event
 from golem.testing.judge.server import DEFAULT_KEY, Answers, Judge
-from golem.testing.judge.wire import (
-    Said,
-    counted,
-    default_said,
-    minted,
-    pieces_of,
-    with_ids,
-)
 from golem.usage import Usage
-
-CREATED: Final = 1_767_225_600
-"""When every answer was made: the same in all of them, so that answers can be compared."""
 
 DONE: Final = b"data: [DONE]\n\n"
 
@@ -66,13 +51,14 @@ class ChatJudge(Judge):
         dialect: str | ChatRules = "openai",
         key: str = DEFAULT_KEY,
     ) -> None:
-        super().__init__(ChatWire(dialect), answers, misbehave, key=key)
+        super().__init__(ChatProvider(dialect), answers, misbehave, key=key)
 
 
-class ChatWire:
-    """The `golem.testing.judge.wire.Wire` of Chat Completions."""
+class ChatProvider(Provider):
+    """Chat Completions as its judge sees it, at the server of `dialect`."""
 
-    path: str = "/chat/completions"
+    path = "/chat/completions"
+    unreadable = UNREADABLE
 
     def __init__(self, dialect: str | ChatRules = "openai") -> None:
         self.rules = rules_named(dialect)
@@ -81,14 +67,6 @@ class ChatWire:
     def judge(self, body: Any, made_with: Mapping[str, str]) -> list[Violation]:
         """What is wrong with a body."""
         return judge_chat(body, dialect=self.rules)
-
-    def streams(self, body: JSON) -> bool:
-        """Whether a stream is asked for."""
-        return body.get("stream") is True
-
-    def links(self, answer: JSON) -> Mapping[str, str]:
-        """Nothing: calls and results go by their own ids."""
-        return {}
 
     def default(self, body: JSON) -> Said:
         """What a helpful model answers."""
@@ -183,13 +161,13 @@ class ChatWire:
 
     # --- failures
 
-    def failure(self, message: str, kind: str, code: str | None) -> JSON:
+    def failure(self, message: str, status: int, code: str | None = None) -> JSON:
         """The body of an error."""
-        return error_body(message, kind=kind, code=code, shape=self._shape)
+        return failed(message, status, code, self.rules.shape)
 
-    def failing_event(self, message: str, kind: str, code: str | None) -> bytes:
+    def failing_event(self, message: str, code: str | None = None) -> bytes:
         """A data line with an error and no choices; Groq names it."""
-        body = error_body(message, kind=kind, code=code)
+        body = failed(message, 500, code)
         return event(body, "error" if self.rules.name == "groq" else "")
 
     def text_event(self, text: str) -> bytes:
@@ -197,41 +175,9 @@ class ChatWire:
         frame = {"id": "chatcmpl-more", "object": "chat.completion.chunk", "created": CREATED}
         return event({**frame, "model": "m", "choices": [_choice({"content": text})]})
 
-    def refused_key(self, key: str) -> JSON:
-        """The body of a 401."""
+    def refused_key(self, key: str) -> Violation:
+        """The answer to a wrong key."""
         return refused_key(key, self.rules.name)
-
-    @property
-    def _shape(self) -> BodyShape:
-        return self.rules.shape
-
-
-def refused_key(key: str, server: str) -> JSON:
-    """The body of a 401, in the words of OpenAI, Mistral, DeepSeek or Azure."""
-    shown = f"{key[:8]}*****{key[-4:]}" if len(key) > 12 else "*" * len(key)
-    if server == "mistral":
-        return {"detail": "Unauthorized"}
-    if server == "azure":
-        text = (
-            "Access denied due to invalid subscription key or wrong API endpoint. Make sure to"
-            " provide a valid key for an active subscription and use a correct regional API"
-            " endpoint for your resource."
-        )
-        return {"error": {"code": "401", "message": text}}
-    if server == "deepseek":
-        text = f"Authentication Fails, Your api key: ****{key[-4:]} is invalid"
-        return error_body(text, kind="authentication_error", code="invalid_request_error")
-    if not key:
-        text = (
-            "You didn't provide an API key. You need to provide your API key in an Authorization"
-            " header using Bearer auth (i.e. Authorization: Bearer YOUR_KEY)."
-        )
-        return error_body(text)
-    text = (
-        f"Incorrect API key provided: {shown}. You can find your API key at"
-        " https://platform.openai.com/account/api-keys."
-    )
-    return error_body(text, code="invalid_api_key")
 
 
 def _choice(delta: JSON, finish: str | None = None) -> JSON:

@@ -6,14 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from golem.testing.judge.findings import (
-    JSON,
-    Findings,
-    elements,
-    is_array,
-    is_object,
-    members,
-)
+from golem.testing.judge.findings import JSON, elements, is_array, is_object, members
+from golem.testing.judge.openai_words import Findings
 
 NAME: Final = re.compile(r"[a-zA-Z0-9_-]+")
 NAME_PATTERN: Final = "^[a-zA-Z0-9_-]+$"

@@ -12,6 +12,7 @@ from typing import Final
 import anyio
 from anyio.abc import SocketStream
 from msgspec import Struct
+from msgspec.structs import replace
 
 from golem.testing.judge.reply import Reply
 
@@ -26,7 +27,7 @@ class HTTPRequest(Struct, frozen=True):
     method: str
     target: str
     headers: Mapping[str, str]
-    body: bytes
+    body: bytes = b""
 
 
 class RequestReader:
@@ -36,10 +37,10 @@ class RequestReader:
         self._stream = stream
         self._rest = b""
 
-    async def next(self) -> HTTPRequest | None:
-        """The next request; None where the client closed the connection before it.
+    async def head(self) -> HTTPRequest | None:
+        """The next request without its body; None where the client closed the connection.
 
-        Raises ValueError for what is no HTTP, or too much of it.
+        To be followed by `whole`. Raises ValueError for what is no HTTP, or too much of it.
         """
         while b"\r\n\r\n" not in self._rest:
             if len(self._rest) > MAX_HEAD or not await self._more():
@@ -51,11 +52,18 @@ class RequestReader:
         for field in fields:
             name, _, value = field.partition(":")
             headers[name.strip().lower()] = value.strip()
-        if "chunked" in headers.get("transfer-encoding", ""):
-            body = await self._chunks()
-        else:
-            body = await self._take(int(headers.get("content-length", "0")))
-        return HTTPRequest(method, target, headers, body)
+        return HTTPRequest(method, target, headers)
+
+    async def whole(self, head: HTTPRequest) -> HTTPRequest:
+        """The request with its body. Raises ValueError, or anyio's EndOfStream when it is cut."""
+        if "chunked" in head.headers.get("transfer-encoding", ""):
+            return replace(head, body=await self._chunks())
+        return replace(head, body=await self._take(int(head.headers.get("content-length", "0"))))
+
+    async def some(self, length: int) -> None:
+        """Read about `length` bytes more, unless the client closes the connection."""
+        while len(self._rest) < length and await self._more():
+            pass
 
     async def closed(self) -> None:
         """Return when the client has closed the connection."""

@@ -7,8 +7,9 @@ import binascii
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from golem.testing.judge.chat_dialects import ChatRules
-from golem.testing.judge.findings import Findings, members
+from golem.testing.judge.chat_servers import ChatRules
+from golem.testing.judge.findings import members
+from golem.testing.judge.openai_words import Findings
 
 _TEXT: Final = frozenset({"text"})
 

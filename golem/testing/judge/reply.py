@@ -15,7 +15,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 JSON_TYPE = "application/json"
-STREAM_TYPE = "text/event-stream; charset=utf-8"
 
 
 class Reply(Struct, frozen=True, kw_only=True):
@@ -69,9 +68,9 @@ def json_reply(value: object, *, status: int = 200) -> Reply:
     return plain(text.encode("utf-8", "replace"), status=status)
 
 
-def streamed(events: Iterable[bytes]) -> Reply:
-    """An event stream, one packet for each event."""
-    headers = (("content-type", STREAM_TYPE), ("cache-control", "no-cache"))
+def streamed(events: Iterable[bytes], kind: str) -> Reply:
+    """A stream of this content type, one packet for each event."""
+    headers = (("content-type", kind), ("cache-control", "no-cache"))
     return Reply(headers=headers, pieces=events)
 
 

@@ -7,21 +7,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from golem.model import Response
-from golem.testing.judge.chat import CREATED, refused_key
-from golem.testing.judge.findings import JSON, Violation, elements, error_body, members
+from golem.testing.judge.answers import counted, default_said, minted, pieces_of, with_ids
+from golem.testing.judge.findings import JSON, Violation, elements, members
 from golem.testing.judge.misbehave import Misbehavior
+from golem.testing.judge.openai_words import CREATED, UNREADABLE, failed, refused_key
+from golem.testing.judge.provider import Provider, Said
 from golem.testing.judge.reply import event
-from golem.testing.judge.responses_dialects import ResponsesRules, responses_rules_named
 from golem.testing.judge.responses_rules import judge_responses
+from golem.testing.judge.responses_servers import ResponsesRules, responses_rules_named
 from golem.testing.judge.server import DEFAULT_KEY, Answers, Judge
-from golem.testing.judge.wire import (
-    Said,
-    counted,
-    default_said,
-    minted,
-    pieces_of,
-    with_ids,
-)
 from golem.usage import Usage
 
 _SEALED: Final = "reasoning.encrypted_content"
@@ -59,13 +53,14 @@ class ResponsesJudge(Judge):
         dialect: str | ResponsesRules = "openai",
         key: str = DEFAULT_KEY,
     ) -> None:
-        super().__init__(ResponsesWire(dialect), answers, misbehave, key=key)
+        super().__init__(ResponsesProvider(dialect), answers, misbehave, key=key)
 
 
-class ResponsesWire:
-    """The `golem.testing.judge.wire.Wire` of Responses."""
+class ResponsesProvider(Provider):
+    """Responses as its judge sees it, at the server of `dialect`."""
 
-    path: str = "/responses"
+    path = "/responses"
+    unreadable = UNREADABLE
 
     def __init__(self, dialect: str | ResponsesRules = "openai") -> None:
         self.rules = responses_rules_named(dialect)
@@ -74,10 +69,6 @@ class ResponsesWire:
     def judge(self, body: Any, made_with: Mapping[str, str]) -> list[Violation]:
         """What is wrong with a body."""
         return judge_responses(body, dialect=self.rules, made_with=made_with)
-
-    def streams(self, body: JSON) -> bool:
-        """Whether a stream is asked for."""
-        return body.get("stream") is True
 
     def links(self, answer: JSON) -> Mapping[str, str]:
         """The item behind each reasoning item."""
@@ -179,14 +170,14 @@ class ResponsesWire:
 
     # --- failures
 
-    def failure(self, message: str, kind: str, code: str | None) -> JSON:
+    def failure(self, message: str, status: int, code: str | None = None) -> JSON:
         """The body of an error."""
-        return error_body(message, kind=kind, code=code)
+        return failed(message, status, code)
 
-    def failing_event(self, message: str, kind: str, code: str | None) -> bytes:
+    def failing_event(self, message: str, code: str | None = None) -> bytes:
         """An error event."""
-        said = {"type": "error", "code": code or kind, "message": message, "param": None}
-        return event({**said, "sequence_number": 9}, "error")
+        said = {"type": "error", "code": code or "server_error", "message": message}
+        return event({**said, "param": None, "sequence_number": 9}, "error")
 
     def text_event(self, text: str) -> bytes:
         """A delta that brings `text`."""
@@ -194,8 +185,8 @@ class ResponsesWire:
         place = {"item_id": "msg_more", "output_index": 0, "content_index": 0}
         return event({"type": name, **place, "delta": text, "logprobs": []}, name)
 
-    def refused_key(self, key: str) -> JSON:
-        """The body of a 401."""
+    def refused_key(self, key: str) -> Violation:
+        """The answer to a wrong key."""
         return refused_key(key, self.rules.name)
 
 

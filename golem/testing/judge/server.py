@@ -1,4 +1,4 @@
-"""The judge itself: a loopback server that holds what it is sent to the rules of a `Wire`.
+"""The judge itself: a loopback server that holds what it is sent to the rules of a `Provider`.
 
 Every request is judged and kept. One that breaks a rule is answered as the provider answers it,
 everything else with what the judge was told to say, and as badly as it was told to behave.
@@ -7,8 +7,9 @@ Works on asyncio and trio; it listens on 127.0.0.1 only and leaves nothing behin
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Any, Final, Self
@@ -18,11 +19,12 @@ from anyio.abc import SocketAttribute, SocketStream
 from anyio.streams.stapled import MultiListener
 from msgspec import Struct
 
-from golem.testing.judge.findings import JSON, UNREADABLE, Violation, is_object
+from golem.testing.judge.answers import minted, response_of
+from golem.testing.judge.findings import JSON, Violation, is_object
 from golem.testing.judge.http import HTTPRequest, RequestReader, send_reply
-from golem.testing.judge.misbehave import Misbehavior, Scene
-from golem.testing.judge.reply import Reply, json_reply, streamed
-from golem.testing.judge.wire import Said, Wire, minted, response_of
+from golem.testing.judge.misbehave.scene import Inattention, Misbehavior, Scene
+from golem.testing.judge.provider import Provider, Said
+from golem.testing.judge.reply import Reply, plain, streamed
 
 DEFAULT_KEY: Final = "sk-judge-0123456789abcdefghij"
 
@@ -31,7 +33,7 @@ Answers = Sequence[Said] | Callable[[JSON], Said]
 
 
 class Asked(Struct, frozen=True):
-    """One request that the judge got. `json` is None where the body was no JSON."""
+    """One request that the judge got whole. `json` is None where the body was no JSON object."""
 
     path: str
     headers: dict[str, str]
@@ -41,16 +43,17 @@ class Asked(Struct, frozen=True):
 
 
 class Judge:
-    """A loopback server over a `Wire`; use it with ``async with``.
+    """A loopback server that plays a `Provider`; use it with ``async with``.
 
     `requests` holds what was asked, `violations` every rule that was broken so far,
-    `connections` counts them and `open_connections` those that are still open. `elsewhere` holds
-    what arrived at the other host that `golem.testing.judge.misbehave.redirects` points to.
+    `connections` counts them and `open_connections` those that are still open, `dropped` the
+    requests that it did not read to their end. `elsewhere` holds what arrived at the other host
+    that `golem.testing.judge.misbehave.redirects` points to.
 
     Args:
-        wire: the API to judge by.
+        provider: the API to judge by.
         answers: what to answer, one item for each request that is in order, or a function of the
-            request's body; beyond them what `wire` says a helpful model would.
+            request's body; beyond them what `provider` says a helpful model would.
         misbehave: what to do wrong; one for every request, or a sequence, one for each request,
             None among them: behave.
         key: the key that requests must carry; empty: none is asked for.
@@ -58,20 +61,21 @@ class Judge:
 
     def __init__(
         self,
-        wire: Wire,
+        provider: Provider,
         answers: Answers = (),
         misbehave: Misbehavior | Sequence[Misbehavior | None] | None = None,
         *,
         key: str = DEFAULT_KEY,
     ) -> None:
-        self.wire = wire
+        self.provider = provider
         self.key = key
         self.requests: list[Asked] = []
         self.elsewhere: list[HTTPRequest] = []
         self.connections = 0
         self.open_connections = 0
+        self.dropped = 0
         self._answers = answers
-        self._misbehave = misbehave
+        self._actions = _one_each(misbehave)
         self._answered = 0
         self._made_with: dict[str, str] = {}
         self._stack = AsyncExitStack()
@@ -83,7 +87,7 @@ class Judge:
 
     @property
     def base_url(self) -> str:
-        """Where an adapter finds it: up to and without the wire's path."""
+        """Where an adapter finds it: up to and without the provider's path."""
         if not self._origin:
             raise RuntimeError("the judge is not running: use it with `async with`")
         return self._origin + "/v1"
@@ -133,12 +137,8 @@ class Judge:
         reader = RequestReader(stream)
         try:
             async with stream:
-                while (request := await reader.next()) is not None:
-                    reply = self._reply(request)
-                    await send_reply(stream, reply)
-                    if reply.then == "hang":
-                        await reader.closed()
-                    if reply.then != "keep":
+                while (head := await reader.head()) is not None:
+                    if not await self._exchange(stream, reader, head):
                         break
         except (anyio.EndOfStream, anyio.BrokenResourceError, ValueError):
             pass  # the client went away; what it does is its own affair
@@ -147,69 +147,75 @@ class Judge:
             self._idle.set()
             self._idle = anyio.Event()
 
+    async def _exchange(
+        self, stream: SocketStream, reader: RequestReader, head: HTTPRequest
+    ) -> bool:
+        """One request and its answer; whether the connection is kept."""
+        action = next(self._actions)
+        if isinstance(action, Inattention):
+            self.dropped += 1
+            await reader.some(action.after)
+            if action.hangs:
+                await anyio.sleep_forever()
+            return False
+        request = await reader.whole(head)
+        reply = self._reply(request)
+        if action is not None:
+            elsewhere = self._other_origin + request.target
+            reply = action(reply, Scene(self.provider, elsewhere, self.key))
+        await send_reply(stream, reply)
+        if reply.then == "hang":
+            await reader.closed()
+        return reply.then == "keep"
+
     async def _serve_elsewhere(self, stream: SocketStream) -> None:
+        reader = RequestReader(stream)
         async with stream:
-            request = await RequestReader(stream).next()
-            if request is not None:
-                self.elsewhere.append(request)
-                await send_reply(stream, json_reply({"error": {"message": "not here"}}, status=404))
+            head = await reader.head()
+            if head is not None:
+                self.elsewhere.append(await reader.whole(head))
+                await send_reply(stream, plain(b"{}", status=404))
 
     # --- a request
 
     def _reply(self, request: HTTPRequest) -> Reply:
-        turn = len(self.requests)
-        reply = self._judged(request)
-        action = self._action(turn)
-        if action is None:
-            return reply
-        elsewhere = self._other_origin + request.target
-        return action(reply, Scene(self.wire, elsewhere, self.key))
-
-    def _action(self, turn: int) -> Misbehavior | None:
-        if self._misbehave is None or callable(self._misbehave):
-            return self._misbehave
-        return self._misbehave[turn] if turn < len(self._misbehave) else None
-
-    def _judged(self, request: HTTPRequest) -> Reply:
         """The answer to `request`, from somebody who does nothing wrong."""
         path = request.target.partition("?")[0]
         body = _decoded(request.body)
-        refusal = self._refusal(request, path, body)
-        found: list[Violation] = []
-        if refusal is None:
-            found = self.wire.judge(body, self._made_with)
+        found = self._violations(request, path, body)
         kept = body if is_object(body) else None
         headers = dict(request.headers)
         self.requests.append(Asked(path, headers, request.body, kept, tuple(found)))
-        if refusal is not None:
-            return refusal
-        if found or not is_object(body):
-            return json_reply(found[0].body, status=found[0].status)
-        reply = self._answer(body)
-        return reply.with_header("x-request-id", f"req_{minted(body, 'request', 32)}")
+        if found or kept is None:
+            return self.provider.reply(found[0].body, found[0].status)
+        name, value = self.provider.request_id_header, f"req_{minted(kept, 'request', 32)}"
+        return self._answer(path, kept).with_header(name, value)
 
-    def _refusal(self, request: HTTPRequest, path: str, body: Any) -> Reply | None:
-        """What keeps a request from being looked at: the wrong address or key, no JSON."""
-        failure = self.wire.failure
-        if not path.endswith(self.wire.path) or request.method != "POST":
+    def _violations(self, request: HTTPRequest, path: str, body: Any) -> list[Violation]:
+        """What keeps a request from being looked at, else what is wrong with its body."""
+        failure = self.provider.failure
+        if not self.provider.serves(path) or request.method != "POST":
             text = f"Invalid URL ({request.method} {path})"
-            return json_reply(failure(text, "invalid_request_error", None), status=404)
+            return [Violation("address", "", text, failure(text, 404), 404)]
         if self.key and (sent := self._key_of(request)) != self.key:
-            return json_reply(self.wire.refused_key(sent), status=401)
+            return [self.provider.refused_key(sent)]
         if body is _NO_JSON:
-            return json_reply(failure(UNREADABLE, "invalid_request_error", None), status=400)
-        return None
+            text = self.provider.unreadable
+            return [Violation("json", "", text, failure(text, 400))]
+        return self.provider.judge(body, self._made_with)
 
     def _key_of(self, request: HTTPRequest) -> str:
-        sent = request.headers.get(self.wire.key_header, "")
-        return sent.removeprefix("Bearer ") if self.wire.key_header == "authorization" else sent
+        name = self.provider.key_header
+        sent = request.headers.get(name, "")
+        return sent.removeprefix("Bearer ") if name == "authorization" else sent
 
-    def _answer(self, body: JSON) -> Reply:
+    def _answer(self, path: str, body: JSON) -> Reply:
         said = response_of(self._said(body))
-        self._made_with.update(self.wire.links(self.wire.answer(body, said)))
-        if self.wire.streams(body):
-            return streamed(self.wire.events(body, said))
-        return json_reply(self.wire.answer(body, said))
+        answer = self.provider.answer(body, said)
+        self._made_with.update(self.provider.links(answer))
+        if self.provider.streams(path, body):
+            return streamed(self.provider.events(body, said), self.provider.stream_type)
+        return self.provider.reply(answer)
 
     def _said(self, body: JSON) -> Said:
         if callable(self._answers):
@@ -217,7 +223,16 @@ class Judge:
         self._answered += 1
         if self._answered <= len(self._answers):
             return self._answers[self._answered - 1]
-        return self.wire.default(body)
+        return self.provider.default(body)
+
+
+def _one_each(
+    misbehave: Misbehavior | Sequence[Misbehavior | None] | None,
+) -> Iterator[Misbehavior | None]:
+    """What to do wrong at each request: always the same, or these and nothing after them."""
+    if misbehave is None or isinstance(misbehave, Inattention) or callable(misbehave):
+        return itertools.repeat(misbehave)
+    return itertools.chain(misbehave, itertools.repeat(None))
 
 
 def _port(listener: MultiListener[SocketStream]) -> int:

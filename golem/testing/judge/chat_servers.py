@@ -14,7 +14,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from golem.testing.judge.findings import BodyShape
+from golem.testing.judge.openai_words import BodyShape
 
 ANY_ID: Final = re.compile(r".+", re.DOTALL)
 SAFE_ID: Final = re.compile(r"[a-zA-Z0-9_-]+")

@@ -1,88 +1,25 @@
-"""What a judge has to know of an API: the `Wire` protocol, and what its answers are made from.
-
-A wire is pure: it judges a decoded body and spells answers. `golem.testing.judge.server` does the
-HTTP. For a server that golem has no judge for, write a wire of your own (``docs/adapters.md``).
-"""
+"""What answers are made from: ids, pieces of text, counts, values that fit a schema. Pure."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from hashlib import blake2b
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from msgspec.structs import replace
 
 from golem.messages import AssistantMessage, ToolCall
 from golem.model import Response
-from golem.testing.judge.findings import JSON, Violation, elements, is_object, members
+from golem.testing.judge.findings import JSON, elements, is_object, members
+from golem.testing.judge.provider import Said
 from golem.usage import Usage
-
-Said = str | AssistantMessage | Response
-"""What a model is to answer: a text, a message, a message with usage and finish reason."""
 
 _WORD: Final = re.compile(r"\s*\S{1,12}|\s+")
 _LETTERS: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _IGNORED: Final = ("stream", "stream_options")
 _CHARACTERS_OF_A_TOKEN: Final = 4
-
-
-class Wire(Protocol):
-    """An API as its judge sees it. Every method is a pure function of its arguments."""
-
-    @property
-    def path(self) -> str:
-        """The path that requests go to, below the base URL: ``/chat/completions``."""
-        ...
-
-    @property
-    def key_header(self) -> str:
-        """The header of the key, in lower case; ``authorization`` carries it as a Bearer token."""
-        ...
-
-    def judge(self, body: Any, made_with: Mapping[str, str]) -> list[Violation]:
-        """What is wrong with a decoded body; `made_with`: what `links` told of earlier answers."""
-        ...
-
-    def streams(self, body: JSON) -> bool:
-        """Whether a stream is asked for."""
-        ...
-
-    def default(self, body: JSON) -> Said:
-        """What a model would answer where no answer was given to the judge."""
-        ...
-
-    def answer(self, body: JSON, said: Response) -> JSON:
-        """The plain answer that says `said`."""
-        ...
-
-    def events(self, body: JSON, said: Response) -> Sequence[bytes]:
-        """The same answer as the events of a stream, spelled out, terminator included."""
-        ...
-
-    def links(self, answer: JSON) -> Mapping[str, str]:
-        """Which ids in an answer have to come back together, if any: from item to reasoning."""
-        ...
-
-    def failure(self, message: str, kind: str, code: str | None) -> JSON:
-        """The body of an error."""
-        ...
-
-    def failing_event(self, message: str, kind: str, code: str | None) -> bytes:
-        """An error inside a stream."""
-        ...
-
-    def text_event(self, text: str) -> bytes:
-        """An event in the middle of a stream that brings `text`."""
-        ...
-
-    def refused_key(self, key: str) -> JSON:
-        """The body of a 401 for a wrong `key`, or for none."""
-        ...
-
-
-# --- what answers are made from
 
 
 def response_of(said: Said) -> Response:
@@ -99,14 +36,17 @@ def minted(body: JSON, salt: str, length: int = 24) -> str:
     The same for the plain and the streamed request of one body, so that their answers can be
     compared; another one for another request.
     """
-    asked = {name: value for name, value in body.items() if name not in _IGNORED}
-    seed = json.dumps([salt, asked], sort_keys=True).encode()
+    seed = json.dumps([salt, _asked(body)], sort_keys=True).encode()
     number = int.from_bytes(blake2b(seed).digest())
     letters: list[str] = []
     for _ in range(length):
         number, digit = divmod(number, len(_LETTERS))
         letters.append(_LETTERS[digit])
     return "".join(letters)
+
+
+def _asked(body: JSON) -> JSON:
+    return {name: value for name, value in body.items() if name not in _IGNORED}
 
 
 def pieces_of(text: str) -> list[str]:
@@ -123,8 +63,7 @@ def counted(body: JSON, said: Response) -> Usage:
     spoken = _tokens(
         message.content + "".join(call.name + call.args for call in message.tool_calls)
     )
-    prompt = _tokens(json.dumps(body.get("messages") or body.get("input")))
-    return Usage(prompt + 7, thought + spoken + 1, reasoning_tokens=thought)
+    return Usage(_tokens(json.dumps(_asked(body))), thought + spoken + 1, reasoning_tokens=thought)
 
 
 def _tokens(text: str) -> int:
