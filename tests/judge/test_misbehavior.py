@@ -7,83 +7,23 @@ answer where nothing was lost; never in a hang, a leak of the key or unbounded m
 from __future__ import annotations
 
 import gc
-import pickle
-import traceback
-import tracemalloc
-from collections.abc import Callable
 from contextlib import aclosing
 from email.utils import formatdate
 from time import time
-from typing import Any
 
 import anyio
 import httpx
 import pytest
 
-from golem.errors import APIError, ProtocolError, ProviderError, TransportError
-from golem.messages import AssistantMessage, Thinking, ToolCall, UserMessage
-from golem.model import Request, Response, TextDelta
-from golem.testing.judge import ChatJudge, Judge, Misbehavior, ResponsesJudge, misbehave
+from golem.errors import APIError, ProtocolError, TransportError
+from golem.messages import AssistantMessage, Thinking
+from golem.model import Response
+from golem.testing.judge import ChatJudge, Misbehavior, misbehave
 from golem.testing.judge.reply import plain
-from golem.wire.sse import MAX_EVENT
-from golem_adapters import OpenAI, OpenAIResponses
+from golem_adapters import OpenAI
+from tests.judge.support import ANSWER, API, ASK, TEXT, both_ways, failure, outcome, read
 
 WHOLE = b'{"choices":[{"index":0,"message":{"content":"Hi."},"finish_reason":"stop"}]}'
-ASK = Request([UserMessage("hi")])
-TEXT = "One two three four five six seven."
-ANSWER = AssistantMessage(
-    TEXT,
-    tool_calls=(ToolCall.of("call_1", "f", '{"a": "b c d"}'), ToolCall.of("call_2", "g", "{}")),
-)
-
-Start = Callable[..., Judge]
-APIS = {"chat": (ChatJudge, OpenAI), "responses": (ResponsesJudge, OpenAIResponses)}
-
-
-@pytest.fixture(params=sorted(APIS))
-def api(request: pytest.FixtureRequest) -> tuple[Start, Callable[..., Any]]:
-    found: tuple[Start, Callable[..., Any]] = APIS[request.param]
-    return found
-
-
-def started(api: Any, wrong: Any, *answers: Any) -> Judge:
-    judge: Judge = api[0](answers or [ANSWER] * 20, wrong)
-    return judge
-
-
-def model_of(api: Any, judge: Judge, **options: Any) -> Any:
-    return api[1]("m", base_url=judge.base_url, api_key=judge.key, **options)
-
-
-async def read(model: Any) -> Response:
-    last = None
-    async with aclosing(model.stream(ASK)) as items:
-        async for item in items:
-            last = item
-    assert isinstance(last, Response)
-    return last
-
-
-async def failure(model: Any, judge: Judge, *, stream: bool) -> ProviderError:
-    """The error, which nowhere shows the key."""
-    with pytest.raises(ProviderError) as caught:
-        await (read(model) if stream else model.generate(ASK))
-    shown = "".join(traceback.format_exception(caught.value)) + repr(caught.value) + repr(model)
-    assert judge.key not in shown
-    assert judge.key.encode() not in pickle.dumps(caught.value)
-    return caught.value
-
-
-async def outcome(model: Any) -> tuple[Response | None, ProviderError | None]:
-    """What a stream came to: the answer or the error."""
-    try:
-        return await read(model), None
-    except ProviderError as error:
-        return None, error
-
-
-both_ways = pytest.mark.parametrize("stream", [False, True], ids=["plain", "streamed"])
-
 
 # --- answers that are whole all the same
 
@@ -106,9 +46,9 @@ HARMLESS: dict[str, Misbehavior] = {
 
 @both_ways
 @pytest.mark.parametrize("name", HARMLESS)
-async def test_an_odd_but_whole_answer_is_taken(api: Any, name: str, stream: bool) -> None:
-    async with started(api, HARMLESS[name]) as judge:
-        model = model_of(api, judge)
+async def test_an_odd_but_whole_answer_is_taken(api: API, name: str, stream: bool) -> None:
+    async with api.judge(HARMLESS[name]) as judge:
+        model = api.model(judge)
         for _ in range(3):
             answer = await (read(model) if stream else model.generate(ASK))
             assert answer.message == ANSWER
@@ -116,11 +56,11 @@ async def test_an_odd_but_whole_answer_is_taken(api: Any, name: str, stream: boo
     assert judge.violations == []
 
 
-async def test_a_kept_connection_is_used_again(api: Any) -> None:
-    async with started(api, None) as judge:
+async def test_a_kept_connection_is_used_again(api: API) -> None:
+    async with api.judge(None) as judge:
         for _ in range(3):
-            await model_of(api, judge).generate(ASK)
-            await read(model_of(api, judge))
+            await api.model(judge).generate(ASK)
+            await read(api.model(judge))
         assert judge.connections == 1
 
 
@@ -153,7 +93,7 @@ async def test_a_kept_connection_is_used_again(api: Any) -> None:
     ],
 )
 async def test_a_refusal_tells_whether_and_when_to_try_again(
-    api: Any,
+    api: API,
     wrong: Misbehavior,
     status: int,
     code: str | None,
@@ -161,8 +101,8 @@ async def test_a_refusal_tells_whether_and_when_to_try_again(
     wait: float | None,
     stream: bool,
 ) -> None:
-    async with started(api, wrong) as judge:
-        error = await failure(model_of(api, judge), judge, stream=stream)
+    async with api.judge(wrong) as judge:
+        error = await failure(api.model(judge), judge, stream=stream)
     assert isinstance(error, APIError)
     assert (error.status, error.code, error.retryable) == (status, code, retryable)
     assert error.retry_after == wait
@@ -172,10 +112,10 @@ async def test_a_refusal_tells_whether_and_when_to_try_again(
 
 
 @both_ways
-async def test_a_date_to_try_again_at_is_a_number_of_seconds(api: Any, stream: bool) -> None:
+async def test_a_date_to_try_again_at_is_a_number_of_seconds(api: API, stream: bool) -> None:
     date = formatdate(time() + 30, usegmt=True)
-    async with started(api, misbehave.rate_limited(date)) as judge:
-        error = await failure(model_of(api, judge), judge, stream=stream)
+    async with api.judge(misbehave.rate_limited(date)) as judge:
+        error = await failure(api.model(judge), judge, stream=stream)
     assert isinstance(error, APIError)
     assert error.retry_after is not None
     assert 25 < error.retry_after <= 30
@@ -183,9 +123,9 @@ async def test_a_date_to_try_again_at_is_a_number_of_seconds(api: Any, stream: b
 
 @both_ways
 @pytest.mark.parametrize("key", ["", "sk-wrong-0123456789"])
-async def test_a_wrong_key_is_the_providers_401(api: Any, key: str, stream: bool) -> None:
-    async with started(api, None) as judge:
-        model = api[1]("m", base_url=judge.base_url, api_key=key)
+async def test_a_wrong_key_is_the_providers_401(api: API, key: str, stream: bool) -> None:
+    async with api.judge(None) as judge:
+        model = api.model(judge, api_key=key)
         error = await failure(model, judge, stream=stream)
     assert isinstance(error, APIError)
     assert (error.status, error.retryable) == (401, False)
@@ -193,17 +133,17 @@ async def test_a_wrong_key_is_the_providers_401(api: Any, key: str, stream: bool
 
 
 @both_ways
-async def test_an_error_that_quotes_the_key_is_blanked(api: Any, stream: bool) -> None:
-    async with started(api, misbehave.quotes_the_key()) as judge:
-        error = await failure(model_of(api, judge), judge, stream=stream)
+async def test_an_error_that_quotes_the_key_is_blanked(api: API, stream: bool) -> None:
+    async with api.judge(misbehave.quotes_the_key()) as judge:
+        error = await failure(api.model(judge), judge, stream=stream)
     assert "[key]" in str(error)
 
 
 @both_ways
 @pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
-async def test_the_key_never_arrives_at_another_host(api: Any, code: int, stream: bool) -> None:
-    async with started(api, misbehave.redirects(code)) as judge:
-        error = await failure(model_of(api, judge), judge, stream=stream)
+async def test_the_key_never_arrives_at_another_host(api: API, code: int, stream: bool) -> None:
+    async with api.judge(misbehave.redirects(code)) as judge:
+        error = await failure(api.model(judge), judge, stream=stream)
         assert judge.elsewhere == []
     assert isinstance(error, APIError)
     assert (error.status, error.code, error.retryable) == (code, "redirect", False)
@@ -224,15 +164,15 @@ async def test_another_host_would_have_noticed_the_key() -> None:
 # --- answers that are not whole
 
 
-async def test_a_stream_cut_anywhere_is_whole_or_an_error_with_what_had_come(api: Any) -> None:
-    async with started(api, None) as judge:
-        await read(model_of(api, judge))
+async def test_a_stream_cut_anywhere_is_whole_or_an_error_with_what_had_come(api: API) -> None:
+    async with api.judge(None) as judge:
+        await read(api.model(judge))
         events = judge.provider.events(judge.requests[0].json or {}, Response(ANSWER))
     size = len(b"".join(events))
     told = 0
     for length in range(0, size, 97):
-        async with started(api, misbehave.cut_at(length)) as judge:
-            answer, error = await outcome(model_of(api, judge))
+        async with api.judge(misbehave.cut_at(length)) as judge:
+            answer, error = await outcome(api.model(judge))
         if answer is not None:
             assert answer.message == ANSWER
             continue
@@ -247,27 +187,27 @@ async def test_a_stream_cut_anywhere_is_whole_or_an_error_with_what_had_come(api
     assert told > 0
 
 
-async def test_a_plain_answer_cut_anywhere_is_a_transport_error(api: Any) -> None:
+async def test_a_plain_answer_cut_anywhere_is_a_transport_error(api: API) -> None:
     for length in range(0, 300, 50):
-        async with started(api, misbehave.cut_at(length)) as judge:
-            error = await failure(model_of(api, judge), judge, stream=False)
+        async with api.judge(misbehave.cut_at(length)) as judge:
+            error = await failure(api.model(judge), judge, stream=False)
         assert isinstance(error, TransportError)
         assert error.retryable
 
 
-async def test_a_stream_without_its_end_is_a_transport_error(api: Any) -> None:
-    count = 3 if api[0] is ChatJudge else 1
-    async with started(api, misbehave.without_end(count)) as judge:
-        error = await failure(model_of(api, judge), judge, stream=True)
+async def test_a_stream_without_its_end_is_a_transport_error(api: API) -> None:
+    count = 3 if api.name == "chat" else 1
+    async with api.judge(misbehave.without_end(count)) as judge:
+        error = await failure(api.model(judge), judge, stream=True)
     assert isinstance(error, TransportError)
     assert error.partial is not None
     assert error.partial.content == TEXT
 
 
-async def test_an_error_in_the_middle_of_a_stream_keeps_what_had_come(api: Any) -> None:
+async def test_an_error_in_the_middle_of_a_stream_keeps_what_had_come(api: API) -> None:
     wrong = misbehave.error_event(8, "Overloaded, sorry.", code="server_error")
-    async with started(api, wrong) as judge:
-        error = await failure(model_of(api, judge), judge, stream=True)
+    async with api.judge(wrong) as judge:
+        error = await failure(api.model(judge), judge, stream=True)
     assert isinstance(error, APIError)
     assert (error.message, error.code, error.retryable) == (
         "Overloaded, sorry.",
@@ -279,24 +219,24 @@ async def test_an_error_in_the_middle_of_a_stream_keeps_what_had_come(api: Any) 
     assert TEXT.startswith(error.partial.content)
 
 
-async def test_an_error_in_a_plain_answer_of_status_200_is_an_error(api: Any) -> None:
-    async with started(api, misbehave.error_event(message="No.", code="server_error")) as judge:
-        error = await failure(model_of(api, judge), judge, stream=False)
+async def test_an_error_in_a_plain_answer_of_status_200_is_an_error(api: API) -> None:
+    async with api.judge(misbehave.error_event(message="No.", code="server_error")) as judge:
+        error = await failure(api.model(judge), judge, stream=False)
     assert isinstance(error, APIError)
     assert error.message == "No."
 
 
 @both_ways
-async def test_a_page_of_status_200_is_a_protocol_error(api: Any, stream: bool) -> None:
-    async with started(api, misbehave.html_page(200)) as judge:
-        error = await failure(model_of(api, judge), judge, stream=stream)
+async def test_a_page_of_status_200_is_a_protocol_error(api: API, stream: bool) -> None:
+    async with api.judge(misbehave.html_page(200)) as judge:
+        error = await failure(api.model(judge), judge, stream=stream)
     assert isinstance(error, ProtocolError)
 
 
 @both_ways
-async def test_no_body_at_all_is_an_error(api: Any, stream: bool) -> None:
-    async with started(api, misbehave.empty()) as judge:
-        error = await failure(model_of(api, judge), judge, stream=stream)
+async def test_no_body_at_all_is_an_error(api: API, stream: bool) -> None:
+    async with api.judge(misbehave.empty()) as judge:
+        error = await failure(api.model(judge), judge, stream=stream)
     assert isinstance(error, TransportError if stream else ProtocolError)
 
 
@@ -306,16 +246,16 @@ async def test_a_plain_answer_to_the_wish_for_a_stream_is_taken() -> None:
     assert answer.message.content == "Hi."
 
 
-async def test_bytes_that_are_no_utf8_never_pass_for_an_answer(api: Any) -> None:
-    async with started(api, misbehave.invalid_utf8(6)) as judge:
-        error = await failure(model_of(api, judge), judge, stream=True)
+async def test_bytes_that_are_no_utf8_never_pass_for_an_answer(api: API) -> None:
+    async with api.judge(misbehave.invalid_utf8(6)) as judge:
+        error = await failure(api.model(judge), judge, stream=True)
     assert isinstance(error, ProtocolError)
 
 
-async def test_text_with_bytes_that_are_no_utf8_is_read_as_replacements(api: Any) -> None:
-    async with started(api, misbehave.replaced(b"three", b"thr\xff\xfee")) as judge:
-        answer = await read(model_of(api, judge))
-        plain = await model_of(api, judge).generate(ASK)
+async def test_text_with_bytes_that_are_no_utf8_is_read_as_replacements(api: API) -> None:
+    async with api.judge(misbehave.replaced(b"three", b"thr\xff\xfee")) as judge:
+        answer = await read(api.model(judge))
+        plain = await api.model(judge).generate(ASK)
     assert (
         answer.message.content == plain.message.content == TEXT.replace("three", "thr\ufffd\ufffde")
     )
@@ -325,85 +265,32 @@ async def test_text_with_bytes_that_are_no_utf8_is_read_as_replacements(api: Any
 
 
 @both_ways
-async def test_a_silent_server_is_given_up(api: Any, stream: bool) -> None:
-    async with started(api, misbehave.hangs(2 if stream else 0)) as judge:
-        error = await failure(model_of(api, judge, timeout=0.1), judge, stream=stream)
+async def test_a_silent_server_is_given_up(api: API, stream: bool) -> None:
+    async with api.judge(misbehave.hangs(2 if stream else 0)) as judge:
+        error = await failure(api.model(judge, timeout=0.1), judge, stream=stream)
         await judge.until_closed()
     assert isinstance(error, TransportError)
     assert error.retryable
 
 
 @both_ways
-async def test_cancelling_closes_the_connection(api: Any, stream: bool) -> None:
-    async with started(api, misbehave.hangs(5 if stream else 0)) as judge:
+async def test_cancelling_closes_the_connection(api: API, stream: bool) -> None:
+    async with api.judge(misbehave.hangs(5 if stream else 0)) as judge:
         with anyio.move_on_after(0.1) as scope:
-            model = model_of(api, judge)
+            model = api.model(judge)
             await (read(model) if stream else model.generate(ASK))
         assert scope.cancelled_caught
         await judge.until_closed()
     gc.collect()
 
 
-async def test_leaving_a_stream_closes_the_connection(api: Any) -> None:
-    async with started(api, misbehave.endless()) as judge:
-        async with aclosing(model_of(api, judge).stream(ASK)) as items:
+async def test_leaving_a_stream_closes_the_connection(api: API) -> None:
+    async with api.judge(misbehave.endless()) as judge:
+        async with aclosing(api.model(judge).stream(ASK)) as items:
             async for _ in items:
                 break
         await judge.until_closed()
     gc.collect()
-
-
-# --- bounds
-
-
-def peak_of(begin: int) -> int:
-    return tracemalloc.get_traced_memory()[1] - begin
-
-
-async def test_ten_megabytes_in_one_event_are_text_like_any_other(api: Any) -> None:
-    size = 10_000_000
-    async with started(api, misbehave.huge_event(size, after=4), TEXT) as judge:
-        model = model_of(api, judge)
-        tracemalloc.start()
-        try:
-            begin = tracemalloc.get_traced_memory()[0]
-            answer = await read(model)
-            assert peak_of(begin) < 8 * size  # the bytes, the text, the delta and the message
-        finally:
-            tracemalloc.stop()
-    if api[0] is ChatJudge:  # on Responses the last event has the word, and says less
-        assert len(answer.message.content) == len(TEXT) + size
-
-
-@pytest.mark.parametrize(
-    ("what", "bound"), [("line", MAX_EVENT + 20_000_000), ("comments", 5_000_000)]
-)
-async def test_a_stream_without_end_does_not_fill_the_memory(
-    api: Any, what: str, bound: int
-) -> None:
-    error: ProviderError | None = None
-    async with started(api, misbehave.endless(what)) as judge:
-        tracemalloc.start()
-        try:
-            begin = tracemalloc.get_traced_memory()[0]
-            with anyio.move_on_after(0.5 if what == "comments" else 60):
-                error = await failure(model_of(api, judge), judge, stream=True)
-            await judge.until_closed()
-            assert peak_of(begin) < bound
-        finally:
-            tracemalloc.stop()
-    assert what == "comments" or isinstance(error, ProtocolError)
-
-
-async def test_a_reader_of_an_endless_stream_keeps_no_more_than_the_answer(api: Any) -> None:
-    async with started(api, misbehave.endless()) as judge:
-        count = 0
-        async with aclosing(model_of(api, judge).stream(ASK)) as items:
-            async for item in items:
-                count += isinstance(item, TextDelta)
-                if count == 2000:
-                    break
-        await judge.until_closed()
 
 
 # --- reasoning
