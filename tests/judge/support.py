@@ -50,10 +50,10 @@ APIS = {
 both_ways = pytest.mark.parametrize("stream", [False, True], ids=["plain", "streamed"])
 
 
-async def read(model: Any) -> Response:
+async def read(model: Any, request: Request = ASK) -> Response:
     """The response of a streamed answer."""
     last = None
-    async with aclosing(model.stream(ASK)) as items:
+    async with aclosing(model.stream(request)) as items:
         async for item in items:
             last = item
     assert isinstance(last, Response)
@@ -68,10 +68,12 @@ async def outcome(model: Any) -> tuple[Response | None, ProviderError | None]:
         return None, error
 
 
-async def failure(model: Any, judge: Judge, *, stream: bool) -> ProviderError:
+async def failure(
+    model: Any, judge: Judge, *, stream: bool, request: Request = ASK
+) -> ProviderError:
     """The error, which nowhere shows the key."""
     with pytest.raises(ProviderError) as caught:
-        await (read(model) if stream else model.generate(ASK))
+        await (read(model, request) if stream else model.generate(request))
     shown = "".join(traceback.format_exception(caught.value)) + repr(caught.value) + repr(model)
     assert judge.key not in shown
     assert judge.key.encode() not in pickle.dumps(caught.value)

@@ -16,8 +16,8 @@ import httpx
 import pytest
 
 from golem.errors import APIError, ProtocolError, TransportError
-from golem.messages import AssistantMessage, Thinking
-from golem.model import Response
+from golem.messages import AssistantMessage, Thinking, UserMessage
+from golem.model import Request, Response
 from golem.testing.judge import ChatJudge, Misbehavior, misbehave
 from golem.testing.judge.reply import plain
 from golem_adapters import OpenAI
@@ -259,6 +259,55 @@ async def test_text_with_bytes_that_are_no_utf8_is_read_as_replacements(api: API
     assert (
         answer.message.content == plain.message.content == TEXT.replace("three", "thr\ufffd\ufffde")
     )
+
+
+# --- requests that are not read
+
+LONG = Request([UserMessage("x" * 20_000_000)])
+"""More than fits into the buffers on the way."""
+
+
+async def test_a_kept_connection_that_dies_under_a_request_is_replaced(api: API) -> None:
+    async with api.judge([None, misbehave.drops_request()]) as judge:
+        for _ in range(2):
+            answer = await api.model(judge).generate(ASK)
+            assert answer.message == ANSWER
+        assert (judge.dropped, judge.connections) == (1, 2)
+
+
+@pytest.mark.parametrize("after", [0, 100_000, 10_000_000])
+async def test_a_kept_connection_that_dies_in_the_middle_of_a_body_is_replaced(
+    api: API, after: int
+) -> None:
+    async with api.judge([None, misbehave.drops_request(after)]) as judge:
+        await api.model(judge).generate(ASK)
+        answer = await api.model(judge).generate(LONG)
+        assert answer.message == ANSWER
+        assert (judge.dropped, judge.connections) == (1, 2)
+    gc.collect()
+
+
+@both_ways
+@pytest.mark.parametrize("after", [0, 100_000])
+async def test_a_new_connection_that_dies_under_a_request_is_a_transport_error(
+    api: API, after: int, stream: bool
+) -> None:
+    async with api.judge(misbehave.drops_request(after)) as judge:
+        error = await failure(api.model(judge), judge, stream=stream, request=LONG)
+        assert judge.connections == 1
+    assert isinstance(error, TransportError)
+    assert error.retryable
+    gc.collect()
+
+
+@both_ways
+async def test_a_server_that_stops_reading_is_given_up(api: API, stream: bool) -> None:
+    async with api.judge(misbehave.stops_reading(1000)) as judge:
+        model = api.model(judge, timeout=0.1)
+        error = await failure(model, judge, stream=stream, request=LONG)
+    assert isinstance(error, TransportError)
+    assert error.retryable
+    gc.collect()
 
 
 # --- silence and leaving

@@ -7,7 +7,7 @@ rules agree; nothing here is asked of a provider.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import anyio
@@ -33,15 +33,13 @@ from golem.testing import ScriptedModel
 from golem.testing.judge import (
     ChatJudge,
     ResponsesJudge,
-    Violation,
     judge_chat,
     judge_responses,
 )
-from golem.testing.judge.chat_servers import RULES
-from golem.testing.judge.responses_servers import RULES as RESPONSES_RULES
 from golem.testing.strategies import ANY_HISTORY, HOSTILE_HISTORY
 from golem_adapters import OpenAI, OpenAIResponses
 from tests.adapters.encoding import check, encode, encode_responses
+from tests.judge.judging import CHAT, RESPONSES, SERVERS
 
 HISTORIES = HOSTILE_HISTORY | ANY_HISTORY
 BEGIN = UserMessage("begin")  # which role comes first, and whether anything does, is the caller's
@@ -55,33 +53,14 @@ CHOICES = [ToolChoice("auto"), ToolChoice("none"), ToolChoice("required")]
 CHOICES.append(ToolChoice("tool", "get weather"))
 TOOLS = (ToolSpec("f", "", SCHEMA), ToolSpec("get weather", "Weather.", {"type": "object"}))
 
-Judged = Callable[..., list[Violation]]
 
-
-def judged_chat(messages: Sequence[Message], dialect: str, **members: Any) -> list[Violation]:
-    return judge_chat(json.loads(encode(messages, dialect=dialect, **members)), dialect=dialect)
-
-
-def judged_responses(messages: Sequence[Message], dialect: str, **members: Any) -> list[Violation]:
-    data = encode_responses(messages, dialect=dialect, **members)
-    return judge_responses(json.loads(data), dialect=dialect)
-
-
-CASES: list[Any] = [
-    *(pytest.param(judged_chat, name, id=f"chat-{name}") for name in sorted(RULES)),
-    *(pytest.param(judged_responses, name, id=f"responses-{name}") for name in RESPONSES_RULES),
-]
-
-
-@pytest.mark.parametrize(("judged", "dialect"), CASES)
+@pytest.mark.parametrize("server", SERVERS)
 @given(history=HISTORIES)
-def test_any_repaired_history_is_taken(
-    judged: Judged, dialect: str, history: list[Message]
-) -> None:
-    assert judged([BEGIN, *history], dialect) == []
+def test_any_repaired_history_is_taken(server: str, history: list[Message]) -> None:
+    assert SERVERS[server]([BEGIN, *history]) == []
 
 
-@pytest.mark.parametrize(("judged", "dialect"), CASES)
+@pytest.mark.parametrize("server", SERVERS)
 @given(
     history=HISTORIES,
     stream=st.booleans(),
@@ -92,8 +71,7 @@ def test_any_repaired_history_is_taken(
 )
 @settings(max_examples=40)
 def test_any_request_around_it_is_taken(
-    judged: Judged,
-    dialect: str,
+    server: str,
     history: list[Message],
     stream: bool,
     choice: ToolChoice | None,
@@ -102,9 +80,8 @@ def test_any_request_around_it_is_taken(
     parallel: bool | None,
 ) -> None:
     begin = UserMessage("answer in JSON")  # where JSON is all that is enforced, golem asks for it
-    found = judged(
+    found = SERVERS[server](
         [begin, *history],
-        dialect,
         stream=stream,
         tools=tools,
         tool_choice=choice,
@@ -133,19 +110,19 @@ def edited(history: list[Message], edit: Any, place: int) -> list[Message]:
     return found
 
 
-@pytest.mark.parametrize(("judged", "dialect"), CASES)
+@pytest.mark.parametrize("server", SERVERS)
 @given(
     history=HISTORIES,
     edits=st.lists(st.tuples(st.sampled_from(EDITS), st.integers(0, 12)), min_size=1, max_size=3),
 )
 @settings(max_examples=40)
 def test_an_edited_history_is_taken(
-    judged: Judged, dialect: str, history: list[Message], edits: list[tuple[Any, int]]
+    server: str, history: list[Message], edits: list[tuple[Any, int]]
 ) -> None:
     messages = list(repair(history))
     for edit, place in edits:
         messages = edited(messages, edit, place)
-    assert judged([BEGIN, *messages], dialect) == []
+    assert SERVERS[server]([BEGIN, *messages]) == []
 
 
 @given(HISTORIES)
@@ -183,10 +160,10 @@ def aged(history: list[Message], asked: list[str], *, dies: bool) -> list[Messag
 
 
 LIVE: list[Any] = [
-    *(pytest.param(ChatJudge, OpenAI, name, id=f"chat-{name}") for name in sorted(RULES)),
+    *(pytest.param(ChatJudge, OpenAI, name, id=f"chat-{name}") for name in CHAT),
     *(
         pytest.param(ResponsesJudge, OpenAIResponses, name, id=f"responses-{name}")
-        for name in RESPONSES_RULES
+        for name in RESPONSES
     ),
 ]
 IDS = st.lists(st.sampled_from(["a", "b", "", "call_1", "abcDEF123", "a b"]), max_size=3)

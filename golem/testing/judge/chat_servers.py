@@ -136,7 +136,6 @@ RULES: Final[Mapping[str, ChatRules]] = MappingProxyType(
                 name="deepseek",
                 body=frozenset(_COMMON | _EFFORT | {"thinking"}),
                 roles=("system", "user", "assistant", "tool"),
-                user_parts=_IMAGES,
                 assistant_members=frozenset({"reasoning_content", "prefix"}),
                 reasoning_with_calls="reasoning_content",
                 response_formats=frozenset({"text", "json_object"}),

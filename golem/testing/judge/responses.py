@@ -38,8 +38,8 @@ class ResponsesJudge(Judge):
     See `golem.testing.judge.server.Judge` for what can be asked of it.
 
     Args:
-        answers: what to answer, one item for each request, or a function of the request's body;
-            beyond them, and by default, what a helpful model would.
+        answers: what to answer: always the same, one item for each request, or a function of the
+            request's body; beyond them, and by default, what a helpful model would.
         misbehave: what to do wrong; one for every request, or a sequence, one for each.
         dialect: whose rules: ``openai``, ``azure`` or ``deepseek``.
         key: the key that requests must carry.

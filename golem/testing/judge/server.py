@@ -19,6 +19,8 @@ from anyio.abc import SocketAttribute, SocketStream
 from anyio.streams.stapled import MultiListener
 from msgspec import Struct
 
+from golem.messages import AssistantMessage
+from golem.model import Response
 from golem.testing.judge.answers import minted, response_of
 from golem.testing.judge.findings import JSON, Violation, is_object
 from golem.testing.judge.http import HTTPRequest, RequestReader, send_reply
@@ -28,8 +30,9 @@ from golem.testing.judge.reply import Reply, plain, streamed
 
 DEFAULT_KEY: Final = "sk-judge-0123456789abcdefghij"
 
-Answers = Sequence[Said] | Callable[[JSON], Said]
-"""What to answer: one item for each request, or a function of the request's decoded body."""
+Answers = Said | Sequence[Said] | Callable[[JSON], Said]
+"""What to answer: always the same, one item for each request, or a function of the request's
+decoded body."""
 
 
 class Asked(Struct, frozen=True):
@@ -52,8 +55,9 @@ class Judge:
 
     Args:
         provider: the API to judge by.
-        answers: what to answer, one item for each request that is in order, or a function of the
-            request's body; beyond them what `provider` says a helpful model would.
+        answers: what to answer: always the same, one item for each request that is in order, or
+            a function of the request's body; beyond them what `provider` says a helpful model
+            would.
         misbehave: what to do wrong; one for every request, or a sequence, one for each request,
             None among them: behave.
         key: the key that requests must carry; empty: none is asked for.
@@ -86,11 +90,16 @@ class Judge:
         return f"{type(self).__name__}({len(self.requests)} requests)"
 
     @property
-    def base_url(self) -> str:
-        """Where an adapter finds it: up to and without the provider's path."""
+    def origin(self) -> str:
+        """Where it listens: scheme, host and port."""
         if not self._origin:
             raise RuntimeError("the judge is not running: use it with `async with`")
-        return self._origin + "/v1"
+        return self._origin
+
+    @property
+    def base_url(self) -> str:
+        """Where an adapter finds it: up to and without the provider's path."""
+        return self.origin + "/v1"
 
     @property
     def violations(self) -> list[Violation]:
@@ -218,6 +227,8 @@ class Judge:
         return self.provider.reply(answer)
 
     def _said(self, body: JSON) -> Said:
+        if isinstance(self._answers, str | AssistantMessage | Response):
+            return self._answers
         if callable(self._answers):
             return self._answers(body)
         self._answered += 1
