@@ -37,6 +37,9 @@ _WEATHER: Final = ToolSpec(
     {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
 )
 _ENDS: Final[tuple[FinishReason, ...]] = ("stop", "length", "content_filter")
+_PATIENCE: Final = 5
+"""Seconds after which a stream that gave nothing out is said to wait for its end."""
+
 _TEXTS: Final = (
     "It is a golem.",
     "a",
@@ -115,7 +118,7 @@ async def deltas_are_given_out_as_they_come(subject: Subject) -> None:
     text = "One two three four five six seven eight nine ten."
     async with subject.doing(misbehave.hangs(after=8), text) as judge:
         heard = ""
-        with anyio.move_on_after(20):
+        with anyio.move_on_after(_PATIENCE):
             stream = subject.model(judge).stream(ASK)
             async for item in stream:
                 heard += item.text if isinstance(item, TextDelta) else ""

@@ -52,8 +52,8 @@ async def what_the_provider_said_goes_back(subject: Subject) -> None:
 
 async def a_run_goes_on_from_what_was_left_of_one(subject: Subject) -> None:
     """Its stream died; what it had said is evidence, and what was complete resumes."""
-    for after in (0, 600):
-        async with subject.judge(_TEXT, [misbehave.cut_at(after), None]) as judge:
+    for events in (0, 4):
+        async with subject.judge(_TEXT, [misbehave.cut_after(events), None]) as judge:
             agent = _agent(subject, judge)
             try:
                 await _run(agent, stream=True)

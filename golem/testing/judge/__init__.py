@@ -18,6 +18,7 @@ An API of its own is one file beside ``chat``: a subclass of `Provider`.
 """
 
 from golem.testing.judge import misbehave as misbehave
+from golem.testing.judge.answers import pieces_of as pieces_of
 from golem.testing.judge.chat import ChatJudge as ChatJudge
 from golem.testing.judge.chat import ChatProvider as ChatProvider
 from golem.testing.judge.chat_rules import judge_chat as judge_chat
@@ -27,6 +28,7 @@ from golem.testing.judge.misbehave import Misbehavior as Misbehavior
 from golem.testing.judge.provider import Provider as Provider
 from golem.testing.judge.provider import Said as Said
 from golem.testing.judge.reply import Reply as Reply
+from golem.testing.judge.reply import event as event
 from golem.testing.judge.responses import ResponsesJudge as ResponsesJudge
 from golem.testing.judge.responses import ResponsesProvider as ResponsesProvider
 from golem.testing.judge.responses_rules import judge_responses as judge_responses

@@ -21,7 +21,7 @@ class Violation(Struct, frozen=True):
 
     `rule` is the judge's name for it, `place` where in the body it is
     (``messages[2].tool_calls[0].id``, ``""``: the body itself), `text` the provider's own words,
-    `status` and `body` the answer it gives.
+    `body` and `status` the answer it gives.
     """
 
     rule: str

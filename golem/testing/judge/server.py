@@ -55,9 +55,9 @@ class Judge:
 
     Args:
         provider: the API to judge by.
-        answers: what to answer: always the same, one item for each request that is in order, or
-            a function of the request's body; beyond them what `provider` says a helpful model
-            would.
+        answers: what to answer: always the same, one item for each request that is in order (also
+            where something is then done wrong with it), or a function of the request's body;
+            beyond them what `provider` says a helpful model would.
         misbehave: what to do wrong; one for every request, or a sequence, one for each request,
             None among them: behave.
         key: the key that requests must carry; empty: none is asked for.

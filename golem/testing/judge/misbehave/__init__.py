@@ -22,6 +22,7 @@ from golem.testing.judge.misbehave.bodies import replaced as replaced
 from golem.testing.judge.misbehave.bodies import twice_done as twice_done
 from golem.testing.judge.misbehave.bodies import without_end as without_end
 from golem.testing.judge.misbehave.connections import closes as closes
+from golem.testing.judge.misbehave.connections import cut_after as cut_after
 from golem.testing.judge.misbehave.connections import cut_at as cut_at
 from golem.testing.judge.misbehave.connections import drops_request as drops_request
 from golem.testing.judge.misbehave.connections import hangs as hangs

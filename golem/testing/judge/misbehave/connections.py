@@ -58,6 +58,15 @@ def cut_at(length: int) -> Act:
     return act
 
 
+def cut_after(events: int) -> Act:
+    """The connection is closed after so many events of a stream."""
+
+    def act(reply: Reply, scene: Scene) -> Reply:
+        return replace(reply, pieces=itertools.islice(reply.pieces, events), then="cut")
+
+    return act
+
+
 def drops_request(after: int = 0) -> Inattention:
     """The connection is closed while the request is being sent, its body read so far, about.
 
