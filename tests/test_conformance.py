@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 
 import httpx
 import pytest
 from msgspec.structs import replace
 
-from golem.errors import APIError, ProviderError, TransportError
+from golem.errors import APIError, ProtocolError, ProviderError, TransportError
 from golem.messages import AssistantMessage, ToolMessage
 from golem.model import Delta, Request, Response, TextDelta
 from golem.testing.conformance import CHECKS, Subject, conforms
@@ -192,6 +193,37 @@ class FollowsRedirects(Faulty):
         return await self.inner.generate(request)
 
 
+class RenamesTools(Faulty):
+    def answers(self, response: Response) -> Response:
+        calls = tuple(replace(call, name="look") for call in response.message.tool_calls)
+        return replace(response, message=replace(response.message, tool_calls=calls))
+
+
+class Remembers(Faulty):
+    """Gives one task what another asked for."""
+
+    answer: Response | None = None
+
+    def answers(self, response: Response) -> Response:
+        self.answer = self.answer or response
+        return self.answer
+
+
+class Breathes(Faulty):
+    """Plain answers have a blank more."""
+
+    def answers(self, response: Response) -> Response:
+        message = response.message
+        return replace(response, message=replace(message, content=f"{message.content} "))
+
+
+class WorksOnce(Faulty):
+    async def generate(self, request: Request) -> Response:
+        if self.judge.requests:
+            raise ProtocolError("no more")
+        return await super().generate(request)
+
+
 class LeavesStreams(Faulty):
     """Hands the stream out under a name that cannot be closed."""
 
@@ -210,7 +242,24 @@ class _Unclosable:
         return await self._stream.__anext__()
 
 
-FAULTS: list[tuple[type[Faulty], str]] = [
+def at(dialect: str) -> Subject:
+    """An adapter that believes to speak to OpenAI."""
+    return Subject(Faulty, partial(ChatJudge, dialect=dialect))
+
+
+FAULTS: list[tuple[type[Faulty] | Subject, str]] = [
+    (Faulty, "thinking_is_the_same_plain_and_streamed"),  # its judge gives none
+    (at("mistral"), "any_repaired_history_is_taken"),
+    (at("mistral"), "what_the_provider_said_goes_back"),
+    (at("moonshot"), "tools_and_choices_are_taken_or_refused"),
+    (at("deepseek"), "an_output_schema_is_taken_or_refused"),
+    (at("azure"), "media_is_taken_or_refused"),
+    (RenamesTools, "a_tool_is_called_by_its_own_name"),
+    (Remembers, "requests_at_once_get_their_own_answers"),
+    (Breathes, "an_odd_but_whole_answer_is_taken"),
+    (Breathes, "a_run_is_the_same_plain_and_streamed"),
+    (WorksOnce, "a_dropped_request_is_sent_again_or_an_error"),
+    (TakesHalves, "a_run_goes_on_from_what_was_left_of_one"),
     (LosesText, "a_text_is_the_same_plain_and_streamed"),
     (LosesDeltas, "a_text_is_the_same_plain_and_streamed"),
     (SaysNothing, "a_text_is_the_same_plain_and_streamed"),
@@ -244,14 +293,18 @@ FAULTS: list[tuple[type[Faulty], str]] = [
 
 @pytest.mark.parametrize(("faulty", "name"), FAULTS)
 async def test_a_fault_fails_the_check_for_it(faulty: Any, name: str) -> None:
+    subject = faulty if isinstance(faulty, Subject) else Subject(faulty, ChatJudge)
     with pytest.raises(AssertionError):
-        await BY_NAME[name](Subject(faulty, ChatJudge))
-
-
-async def test_an_adapter_without_fault_passes_them() -> None:
-    subject = Subject(Faulty, ChatJudge, frozenset({"thinking"}))
-    for name in dict.fromkeys(name for _, name in FAULTS):
         await BY_NAME[name](subject)
+
+
+def test_every_check_has_a_fault_that_it_finds() -> None:
+    assert {name for _, name in FAULTS} == set(BY_NAME)
+
+
+async def test_an_adapter_without_fault_conforms() -> None:
+    subject = Subject(Faulty, ChatJudge, frozenset({"thinking"}))
+    await conforms(subject)
 
 
 async def test_one_error_names_every_check_that_failed() -> None:

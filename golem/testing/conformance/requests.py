@@ -23,7 +23,7 @@ from golem.messages import (
 )
 from golem.model import OutputSchema, Request, Response, Settings, ToolChoice, ToolSpec
 from golem.testing.conformance.histories import histories, turn
-from golem.testing.conformance.subject import ASK, Check, Subject, expect, expect_taken
+from golem.testing.conformance.subject import ASK, Check, Subject, expect, taken
 from golem.testing.judge import Asked, Judge
 from golem.testing.judge.findings import is_array, is_object
 
@@ -201,10 +201,8 @@ async def _sent_or_refused(subject: Subject, request: Request, what: str) -> byt
 
 async def _taken(subject: Subject, judge: Judge, request: Request, what: str) -> Response:
     """The answer to a request that the judge has nothing against."""
-    try:
+    with taken(judge, what):
         return await subject.model(judge).generate(request)
-    finally:
-        expect_taken(judge, what)  # says more than the error that it leads to
 
 
 def _expect_front(name: str, part: Any, whole: Any) -> None:

@@ -8,7 +8,7 @@ from golem.agent import Agent
 from golem.errors import RunError
 from golem.messages import AssistantMessage, Message, Thinking, ToolCall, ToolMessage
 from golem.result import Result
-from golem.testing.conformance.subject import Check, Subject, expect, expect_taken
+from golem.testing.conformance.subject import Check, Subject, expect, taken
 from golem.testing.judge import misbehave
 from golem.tools import tool
 
@@ -26,8 +26,8 @@ async def a_run_is_the_same_plain_and_streamed(subject: Subject) -> None:
     told: list[list[tuple[str, str]]] = []
     for stream in (False, True):
         async with subject.saying() as judge:
-            result = await _run(_agent(subject, judge), stream=stream)
-            expect_taken(judge)
+            with taken(judge):
+                result = await _run(_agent(subject, judge), stream=stream)
             told.append([(type(m).__name__, m.content) for m in result.new_messages])
     expect("the messages of the streamed run", *told)
     if "tools" not in subject.lacks:
@@ -43,11 +43,11 @@ async def what_the_provider_said_goes_back(subject: Subject) -> None:
     for stream in (False, True):
         async with subject.saying(*([asks] if calls else []), ends, ends, ends, ends) as judge:
             agent = _agent(subject, judge)
-            first = await _run(agent, stream=stream)
-            second = await _run(agent, stream=stream, history=first.messages)
-            for history in _edited(second.messages):
-                await _run(agent, stream=stream, history=history)
-            expect_taken(judge, "a history that the provider made itself")
+            with taken(judge, "a history that the provider made itself"):
+                first = await _run(agent, stream=stream)
+                second = await _run(agent, stream=stream, history=first.messages)
+                for history in _edited(second.messages):
+                    await _run(agent, stream=stream, history=history)
 
 
 async def a_run_goes_on_from_what_was_left_of_one(subject: Subject) -> None:
@@ -65,9 +65,9 @@ async def a_run_goes_on_from_what_was_left_of_one(subject: Subject) -> None:
             if partial is not None and not _TEXT.startswith(partial.text):
                 raise AssertionError(f"{partial.text!r} is not how {_TEXT!r} begins")
             history = partial.messages if partial is not None else []
-            result = await _run(agent, stream=True, history=history)
+            with taken(judge):
+                result = await _run(agent, stream=True, history=history)
             expect("the answer", _TEXT, result.output)
-            expect_taken(judge)
 
 
 CHECKS: Final[tuple[Check, ...]] = (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pickle
 import traceback
-from collections.abc import Callable, Coroutine
-from contextlib import aclosing
+from collections.abc import Callable, Coroutine, Generator
+from contextlib import aclosing, contextmanager
 from typing import Any, Literal, NamedTuple, Protocol
 
 from msgspec import Struct
@@ -112,6 +112,15 @@ def expect_beginning(what: str, whole: str, partial: AssistantMessage | None) ->
     if not whole.startswith(text):
         raise AssertionError(f"{what}: {text!r} is not how {whole!r} begins")
     return len(text)
+
+
+@contextmanager
+def taken(judge: Judge, what: str = "a request") -> Generator[None, None, None]:
+    """Around what asks a judge: a broken rule says more than the error that it leads to."""
+    try:
+        yield
+    finally:
+        expect_taken(judge, what)
 
 
 def expect_taken(judge: Judge, what: str = "a request") -> None:
