@@ -113,6 +113,10 @@ ACCEPTED: list[tuple[str, JSON]] = [
         "openrouter",
         user({"type": "file", "file": {"filename": "a", "file_data": "https://e/a.pdf"}}),
     ),
+    ("openrouter", body(tools=[{"type": "openrouter:web_search"}])),
+    ("openai", body(USER, {**SAID, "annotations": []}, USER)),
+    ("mistral", body(tools=[{"function": {"name": "f", "parameters": {"type": "object"}}}])),
+    ("mistral", body(USER, {**asks(), "content": []}, result())),
     ("vllm", body({"role": "system", "content": "s"}, USER, {"role": "system", "content": "t"})),
 ]
 

@@ -95,6 +95,16 @@ ACCEPTED: list[tuple[str, JSON]] = [
         "openai",
         body(tools=[tool(strict=False, parameters={"type": "object"})], tool_choice="required"),
     ),
+    ("openai", body(tools=[tool(parameters={"type": "object"})])),
+    ("openai", body(tools=[], tool_choice="auto")),
+    ("openai", body(result(), previous_response_id="resp_1")),
+    (
+        "openai",
+        body(
+            {"type": "tool_search_call", "call_id": "s", "arguments": {}, "execution": "client"},
+            result("s", "found"),
+        ),
+    ),
     (
         "openai",
         body(text=text(), include=["reasoning.encrypted_content"], reasoning={"effort": "low"}),
@@ -214,8 +224,7 @@ REFUSED: list[tuple[str, str, str, JSON]] = [
         "input[0].content[0].input_audio.format",
         user({"type": "input_audio", "input_audio": {"data": "aGk=", "format": "ogg"}}),
     ),
-    ("openai", "empty_array", "tools", body(tools=[])),
-    ("openai", "tool_choice", "tool_choice", body(tool_choice="auto")),
+    ("openai", "tool_choice", "tool_choice", body(tool_choice="required")),
     ("openai", "tool_choice", "tool_choice", body(tools=[tool()], tool_choice="any")),
     (
         "openai",
@@ -229,7 +238,7 @@ REFUSED: list[tuple[str, str, str, JSON]] = [
         "openai",
         "strict_schema",
         "tools[0].parameters",
-        body(tools=[tool(parameters={"type": "object"})]),
+        body(tools=[tool(strict=True, parameters={"type": "object"})]),
     ),
     ("openai", "strict_schema", "text.format.schema", body(text=text(schema={"type": "object"}))),
     ("openai", "name", "text.format.name", body(text=text(name="a b"))),
@@ -308,6 +317,7 @@ RECORDED: list[tuple[str, JSON, JSON]] = [
             tools=[
                 tool(
                     "get_current_weather",
+                    strict=True,
                     parameters={
                         "type": "object",
                         "properties": {"unit": {}},

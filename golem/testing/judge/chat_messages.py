@@ -205,7 +205,8 @@ class _Walk:
         elif not is_array(content):
             self._findings.wrong_type(place, "one of a string or array of objects", content)
         elif not content:
-            self._findings.empty_array(place)
+            if not self._rules.empty_content:
+                self._findings.empty_array(place)
         else:
             for number, part in enumerate(content):
                 judge_chat_part(role, part, f"{place}[{number}]", self._rules, self._findings)

@@ -98,19 +98,21 @@ def _judge_stop(body: JSON, findings: Findings) -> None:
 
 
 def _judge_tools(body: JSON, rules: ChatRules, findings: Findings) -> None:
-    judge_tool_switches(body, findings)
+    judge_tool_switches(body, findings, idle=("none",))
+    if body.get("tools") == []:
+        findings.empty_array("tools")
     names: list[str] = []
     for index, tool in enumerate(elements(body.get("tools"))):
         place = f"tools[{index}]"
-        kind = members(tool).get("type")
+        kind = members(tool).get("type", rules.tool_type)
         if kind == "custom":
             custom = members(members(tool).get("custom"))
             judge_name(custom.get("name"), f"{place}.custom.name", findings)
             names.append(str(custom.get("name")))
         elif kind == "function":
             function = members(members(tool).get("function"))
-            names.append(judge_function(function, f"{place}.function", findings, strict=False))
-        else:
+            names.append(judge_function(function, f"{place}.function", findings))
+        elif not (rules.hosted_tools and str(kind).startswith(rules.hosted_tools)):
             findings.wrong_value("tool_type", f"{place}.type", kind, ("function", "custom"))
     _judge_choice(body.get("tool_choice"), names, rules, findings)
 

@@ -83,6 +83,15 @@ class ChatRules(Struct, frozen=True, kw_only=True):
     call_members: frozenset[str] = frozenset()
     file_urls: bool = False
     tool_choices: frozenset[str] = _WORDS
+    tool_type: str | None = None
+    """What a tool is that does not say it; None: it has to."""
+
+    hosted_tools: str = ""
+    """How the types of the server's own tools begin."""
+
+    empty_content: bool = False
+    """Whether content may be an array of nothing."""
+
     after_tool: frozenset[str] | None = None
     """The roles that may follow a tool's result; None: any."""
 
@@ -103,6 +112,7 @@ OPENAI: Final = ChatRules(
     ids=ANY_ID,
     longest_id=40,
     user_parts=_IMAGES | {"input_audio", "file"},
+    assistant_members=frozenset({"annotations"}),
 )
 RULES: Final[Mapping[str, ChatRules]] = MappingProxyType(
     {
@@ -128,6 +138,8 @@ RULES: Final[Mapping[str, ChatRules]] = MappingProxyType(
                 assistant_parts=frozenset({"text", "thinking", "reference"}),
                 assistant_members=frozenset({"prefix"}),
                 tool_choices=_WORDS | {"any"},
+                tool_type="function",
+                empty_content=True,
                 after_tool=frozenset({"assistant", "tool"}),
                 arguments_may_be_objects=True,
                 reasoning="chunks",
@@ -143,7 +155,9 @@ RULES: Final[Mapping[str, ChatRules]] = MappingProxyType(
             ),
             ChatRules(
                 name="groq",
-                body=frozenset(_OPENAI | {"reasoning_format", "include_reasoning"}),
+                body=frozenset(
+                    _OPENAI | {"reasoning_format", "include_reasoning", "search_settings"}
+                ),
                 assistant_members=frozenset({"reasoning"}),
                 reasoning="reasoning",
             ),
@@ -155,6 +169,7 @@ RULES: Final[Mapping[str, ChatRules]] = MappingProxyType(
                 user_parts=_IMAGES | {"input_audio", "file", "video_url"},
                 assistant_members=frozenset({"reasoning", "reasoning_details"}),
                 file_urls=True,
+                hosted_tools="openrouter:",
                 reasoning="reasoning",
             ),
             ChatRules(

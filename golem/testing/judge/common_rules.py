@@ -75,24 +75,22 @@ def judge_sampling(body: JSON, findings: Findings) -> None:
             findings.add("sampling", name, text, code="integer_below_min_value")
 
 
-def judge_tool_switches(body: JSON, findings: Findings) -> None:
-    """Nothing is said about tools where there are none."""
+def judge_tool_switches(body: JSON, findings: Findings, *, idle: tuple[str, ...]) -> None:
+    """Nothing is said about tools where there are none, but for `idle` choices."""
     if body.get("tools"):
         return
-    if is_array(body.get("tools")):
-        findings.empty_array("tools")
     for name in _ONLY_WITH_TOOLS:
-        if body.get(name) is not None and body.get(name) != "none":
+        if body.get(name) is not None and body.get(name) not in idle:
             text = (
                 f"Invalid value for '{name}': '{name}' is only allowed when 'tools' are specified."
             )
             findings.add("tool_choice", name, text)
 
 
-def judge_function(function: JSON, place: str, findings: Findings, *, strict: bool) -> str:
+def judge_function(function: JSON, place: str, findings: Findings) -> str:
     """A function that a model may call. Returns its name.
 
-    `strict`: what holds where the function does not say it.
+    Where it does not say whether it is strict, a server may make it so, and then refuses nothing.
     """
     judge_name(function.get("name"), f"{place}.name", findings)
     name = str(function.get("name"))
@@ -105,8 +103,7 @@ def judge_function(function: JSON, place: str, findings: Findings, *, strict: bo
             f" 'type: \"object\"', got 'type: \"{schema.get('type')}\"'."
         )
         findings.add("schema", f"{place}.parameters", text, code="invalid_function_parameters")
-    said = function.get("strict")
-    if strict if said is None else said:
+    if function.get("strict"):
         judge_strict(
             schema,
             f"{place}.parameters",

@@ -52,12 +52,14 @@ def judge_items(
     made_with: Mapping[str, str],
     *,
     stored: bool,
+    continued: bool = False,
 ) -> None:
     """Ids, their order and pairing, names, contents.
 
-    `made_with` is as for `judge_responses`; `stored`: the server keeps what it answered.
+    `made_with` is as for `judge_responses`; `stored`: the server keeps what it answered;
+    `continued`: it has kept what came before, calls among it.
     """
-    _Walk(rules, findings, made_with, stored=stored).judge(items)
+    _Walk(rules, findings, made_with, stored=stored, continued=continued).judge(items)
 
 
 class _Walk:
@@ -70,14 +72,17 @@ class _Walk:
         made_with: Mapping[str, str],
         *,
         stored: bool,
+        continued: bool,
     ) -> None:
         self._rules = rules
         self._findings = findings
         self._made_with = made_with
         self._stored = stored
+        self._continued = continued
         self._ids: set[str] = set()
         self._calls: dict[str, str] = {}  # every call so far, and what answers it
         self._open: dict[str, str] = {}  # calls that wait for a result, and where they stand
+        self._hosted: set[str] = set()  # calls of hosted tools, which need no answer here
         self._thought: tuple[str, str] | None = None  # reasoning without its item, and its place
 
     def judge(self, items: list[Any]) -> None:
@@ -110,8 +115,8 @@ class _Walk:
                 self._call(kind, item, place)
             case "function_call_output" | "custom_tool_call_output":
                 self._result(kind, item, place)
-            case _:
-                pass  # what a hosted tool did: goes back as it came
+            case _:  # what a hosted tool did goes back as it came; some the client carries out
+                self._hosted.add(str(item.get("call_id", "")))
 
     # --- what holds for every item
 
@@ -212,7 +217,9 @@ class _Walk:
 
     def _result(self, kind: str, item: JSON, place: str) -> None:
         call_id = self._call_id(item, place)
-        if self._open.pop(call_id, None) is None or self._calls[call_id] != kind:
+        answered = self._open.pop(call_id, None) is not None and self._calls[call_id] == kind
+        known = call_id in self._hosted or (self._continued and call_id not in self._calls)
+        if not answered and not known:
             of = "function" if kind == "function_call_output" else "custom tool"
             text = f"No tool call found for {of} call output with call_id {call_id}."
             self._findings.add("orphan_result", place, text, param="input")

@@ -105,19 +105,20 @@ def _judge_input(
     elif given is not None and not isinstance(given, str):
         if is_array(given):
             stored = body.get("store") is not False
-            judge_items(given, rules, findings, made_with, stored=stored)
+            continued = bool(body.get("previous_response_id") or body.get("conversation"))
+            judge_items(given, rules, findings, made_with, stored=stored, continued=continued)
         else:
             findings.wrong_type("input", "one of a string or array of objects", given)
 
 
 def _judge_tools(body: JSON, findings: Findings) -> None:
-    judge_tool_switches(body, findings)
+    judge_tool_switches(body, findings, idle=("none", "auto"))
     names: list[str] = []
     hosted: list[str] = []
     for index, tool in enumerate(elements(body.get("tools"))):
         kind = members(tool).get("type")
         if kind == "function":
-            names.append(judge_function(tool, f"tools[{index}]", findings, strict=True))
+            names.append(judge_function(tool, f"tools[{index}]", findings))
         elif kind == "custom":
             judge_name(tool.get("name"), f"tools[{index}].name", findings)
             names.append(str(tool.get("name")))
