@@ -20,6 +20,8 @@ from golem import (
 )
 from golem.model import Model, Response, TextDelta, ToolCallDelta
 from golem.testing import Fragments, FunctionModel, ScriptedModel, Strict, assemble, fragments
+from golem.testing.judge import ChatJudge, misbehave
+from golem_adapters import OpenAI
 
 
 def get_weather(city: str) -> str:
@@ -101,6 +103,15 @@ async def streamed_as_you_like() -> None:
         assert [text async for text in stream.text()] == ["Sunny."]
 
 
+async def an_adapter_at_a_server_that_is_played() -> None:
+    """A judge refuses what the provider refuses, and here fails once before it answers."""
+    async with ChatJudge("Sunny.", [misbehave.rate_limited("0.01")]) as judge:
+        model = OpenAI("m", base_url=judge.base_url, api_key=judge.key)
+        assert (await make_agent(model).run("Rome?")).output == "Sunny."
+    assert judge.violations == []
+    assert len(judge.requests) == 2
+
+
 async def main() -> None:
     """Run them all."""
     for test in (
@@ -109,6 +120,7 @@ async def main() -> None:
         a_stream_that_dies_in_the_middle_of_a_call,
         a_model_that_is_a_function,
         streamed_as_you_like,
+        an_adapter_at_a_server_that_is_played,
     ):
         await test()
         print("passed:", test.__name__)

@@ -1,14 +1,14 @@
 """Public tools for testing agents without a provider; golem's own suite uses them.
 
 scripted     models that answer from a script or a function, and fail where told to
-judges       what providers refuse: say it, or have a model refuse it
+strict       what every provider asks of calls and results: say it, or have a model refuse it
+judge        loopback servers that refuse what one provider refuses, and misbehave on demand
+conformance  what every adapter has to pass
 sweep        a run that dies at every point in turn, and what has to be true each time
 strategies   Hypothesis strategies of broken histories (``golem-agents[testing]``); imported
              by its own name, ``golem.testing.strategies``, so that nothing else needs it
 """
 
-from golem.testing.judges import Strict as Strict
-from golem.testing.judges import complaints as complaints
 from golem.testing.scripted import HANG as HANG
 from golem.testing.scripted import Fragments as Fragments
 from golem.testing.scripted import FunctionModel as FunctionModel
@@ -20,6 +20,8 @@ from golem.testing.scripted import cut_args as cut_args
 from golem.testing.scripted import dies as dies
 from golem.testing.scripted import fragments as fragments
 from golem.testing.scripted import hangs as hangs
+from golem.testing.strict import Strict as Strict
+from golem.testing.strict import complaints as complaints
 from golem.testing.sweep import Death as Death
 from golem.testing.sweep import How as How
 from golem.testing.sweep import SweepReport as SweepReport

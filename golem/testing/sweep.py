@@ -39,8 +39,8 @@ from golem.history.report import HistoryRepair
 from golem.messages import Message
 from golem.result import Partial
 from golem.stream import RunStream
-from golem.testing.judges import Strict
 from golem.testing.scripted import ScriptedModel
+from golem.testing.strict import Strict
 
 BEGINNINGS: Final = ("model_started", "tool_started")
 

@@ -27,6 +27,7 @@ import httpx
 from anyio.lowlevel import RunVar
 
 from golem.errors import APIError, ProtocolError, ProviderError, TransportError
+from golem.messages import AssistantMessage
 from golem.model import Delta, Request, Response
 
 DEFAULT_TIMEOUT: Final = 600.0
@@ -37,7 +38,9 @@ CONNECT_TIMEOUT: Final = 10.0
 """Seconds to reach the server, however long the answer may take."""
 
 MAX_BODY: Final = 256 * 1024 * 1024
-"""Most bytes of a plain answer, decompressed: several images inline are tens of megabytes."""
+"""Most bytes of an answer, decompressed: several images inline are tens of megabytes, and so is
+the longest text that a model writes in one stream (an event for each token, a few hundred bytes
+each). Each event of a stream is bounded too (`golem.wire.sse.MAX_EVENT`)."""
 
 MAX_ERROR_BODY: Final = 1024 * 1024
 """Most bytes that are read of an error's body; a gateway's HTML page is a few kilobytes."""
@@ -205,19 +208,29 @@ class HTTPModel:
         response = await self._send(self._wire.encode(request, stream=True))
         decoder = self._wire.stream_decoder(request, _headers(response))
         lost: TransportError | None = None
+        left = MAX_BODY
         chunks = response.aiter_bytes()
         try:
             async for chunk in chunks:
+                left -= len(chunk)
                 if deltas := decoder.feed(chunk):
                     yield deltas
                 if decoder.done:
                     await _drain(chunks)
                     break
+                if left < 0:
+                    lost = TransportError("cut off")
+                    break
         except self._failures as error:
             lost = _caused(translated(error, self._host), error)
         finally:
             await _close(response, chunks)
-        deltas, answer = decoder.close(lost)
+        try:
+            deltas, answer = decoder.close(lost)
+        except TransportError as error:
+            if left >= 0:
+                raise
+            raise _too_large(MAX_BODY, error.partial) from None
         if deltas:
             yield deltas
         yield answer
@@ -449,10 +462,14 @@ async def _read(response: httpx.Response, limit: int, *, cut: bool = False) -> b
             if size > limit:
                 if cut:
                     break
-                raise ProtocolError(f"the answer is larger than {limit} bytes")
+                raise _too_large(limit)
     finally:
         await _close(response, chunks)
     return b"".join(pieces)[:limit]
+
+
+def _too_large(limit: int, partial: AssistantMessage | None = None) -> ProtocolError:
+    return ProtocolError(f"the answer is larger than {limit} bytes", partial=partial)
 
 
 async def _drain(chunks: AsyncIterator[bytes]) -> None:

@@ -13,6 +13,7 @@ from msgspec import Raw
 from golem.errors import UnsupportedContentError
 from golem.messages import (
     AssistantMessage,
+    Message,
     Native,
     Part,
     SystemMessage,
@@ -266,10 +267,15 @@ def test_several_leading_system_messages_are_one_where_the_server_wants_that() -
     assert [m["content"] for m in wire(history, dialect="vllm")] == ["a\n\nb", "q"]
 
 
-def test_a_user_turn_after_a_result_follows_an_assistant_turn_where_the_server_wants_that() -> None:
-    history = [UserMessage("q"), turn("c"), result("c"), UserMessage("next")]
+@pytest.mark.parametrize(
+    ("following", "role"), [(UserMessage("next"), "user"), (SystemMessage("next"), "system")]
+)
+def test_what_follows_a_result_stands_behind_an_assistant_turn_where_the_server_wants_that(
+    following: Message, role: str
+) -> None:
+    history = [UserMessage("q"), turn("c"), result("c"), following]
     assert [m["role"] for m in wire(history, dialect="mistral")] == [
-        *("user", "assistant", "tool", "assistant", "user")
+        *("user", "assistant", "tool", "assistant", role)
     ]
 
 

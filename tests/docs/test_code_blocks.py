@@ -10,8 +10,10 @@ import ast
 import asyncio
 import inspect
 import re
+import sys
+import tomllib
 from pathlib import Path
-from types import CodeType
+from types import CodeType, ModuleType
 from typing import Any
 
 import pytest
@@ -23,6 +25,7 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md")), *sorted(DOCS.glob("providers/*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
+TOML = re.compile(r"^```toml\n(.*?)^```", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\(([^)#]+)(?:#[^)]*)?\)")
 ANCHOR = re.compile(r"\]\(([^)#:]*)#([^)]+)\)")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
@@ -43,6 +46,39 @@ def blocks(page: Path) -> list[CodeType]:
     ]
 
 
+class Page(ModuleType):
+    """A module that has what the page's blocks have defined so far."""
+
+    def __init__(self, name: str, namespace: dict[str, Any]) -> None:
+        super().__init__(name)
+        self._namespace = namespace
+
+    def __getattr__(self, name: str) -> Any:
+        return self._namespace[name]
+
+
+def play_installation(
+    page: Path, place: Path, namespace: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Do what installing the package of a page's ``pyproject.toml`` would do.
+
+    Its entry points are found, and lead to what the page defines.
+    """
+    for text in TOML.findall(page.read_text(encoding="utf-8")):
+        project = tomllib.loads(text)["project"]
+        metadata = ["Metadata-Version: 2.1", *(f"{k}: {project[k]}" for k in ("name", "version"))]
+        entries: list[str] = []
+        for group, names in project["entry-points"].items():
+            entries += [f"[{group}]", *(f"{name} = {value}" for name, value in names.items())]
+            for module in (value.partition(":")[0] for value in names.values()):
+                monkeypatch.setitem(sys.modules, module, Page(module, namespace))
+        info = place / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text("\n".join([*metadata, ""]))
+        (info / "entry_points.txt").write_text("\n".join([*entries, ""]))
+        monkeypatch.syspath_prepend(place)
+
+
 async def run(codes: list[CodeType], namespace: dict[str, Any]) -> None:
     for code in codes:
         pending = eval(code, namespace)
@@ -61,6 +97,7 @@ def test_the_code_of_a_page_runs(
     monkeypatch.chdir(tmp_path)
     codes = blocks(page)
     namespace: dict[str, Any] = {"__name__": "__main__"}
+    play_installation(page, tmp_path, namespace, monkeypatch)
     if any(code.co_flags & inspect.CO_COROUTINE for code in codes):
         asyncio.run(run(codes, namespace))
     else:  # a complete program, which brings its own event loop

@@ -21,3 +21,11 @@ def test_importing_golem_loads_neither_httpx_nor_an_adapter_nor_an_extra() -> No
     assert loaded.isdisjoint(
         {"httpx", "httpcore", "trio", "golem_adapters", "golem.wire.http", "opentelemetry"}
     )
+
+
+def test_the_testing_tools_load_no_test_runner_and_no_adapter() -> None:
+    loaded = loaded_by("golem.testing.conformance")
+    assert "golem.testing.judge" in loaded
+    assert loaded.isdisjoint(
+        {"httpx", "trio", "golem_adapters", "golem.wire.http", "pytest", "hypothesis"}
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import assert_type
+from typing import Any, assert_type
 
 from golem import (
     Agent,
@@ -36,6 +36,9 @@ from golem import (
 from golem.events import MessageAdded, RunFinished, Terminal, TextDelta
 from golem.model import Delta, Request, Response
 from golem.testing import ScriptedModel
+from golem.testing.conformance import CHECKS, Subject, conforms
+from golem.testing.judge import ChatJudge, Judge, Violation, misbehave
+from golem_adapters import OpenAI
 
 
 @dataclass
@@ -179,3 +182,20 @@ def values() -> None:
     assert_type(messages, list[Message])
     assert_type(report, HistoryRepair)
     assert_type(decode_event(b"{}"), Event | UnknownEvent)
+
+
+async def judges() -> None:
+    """A provider that is played, and the suite of adapters."""
+    async with ChatJudge(["hi"], misbehave.together(misbehave.trickle(), misbehave.closes())) as j:
+        assert_type(j, ChatJudge)
+        assert_type(j.violations, list[Violation])
+        assert_type(j.requests[0].json, dict[str, Any] | None)
+
+    def model(judge: Judge) -> Model:
+        return OpenAI("m", base_url=judge.base_url, api_key=judge.key)
+
+    subject = Subject(model, ChatJudge, frozenset({"thinking"}))
+    assert_type(await conforms(subject), None)
+    for check in CHECKS:
+        assert_type(check.__name__, str)
+        await check(subject)

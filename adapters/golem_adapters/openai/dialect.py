@@ -57,7 +57,8 @@ class ChatDialect:
     """Whether the leading system messages have to be one."""
 
     between_tool_and_user: str = ""
-    """Text of the assistant turn a server wants there; empty: a user turn may follow directly."""
+    """Text of the assistant turn a server wants between a result and a user or system message;
+    empty: either may follow directly."""
 
     ids: IdRule = CHAT_IDS
     """Which call ids it takes."""

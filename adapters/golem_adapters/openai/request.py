@@ -142,7 +142,7 @@ class _Messages:
         if last is not None and last["role"] == role and self._dialect.one_system_message:
             last["content"] += "\n\n" + message.content
         else:
-            self._out.append({"role": role, "content": message.content})
+            self._say(role, message.content)
 
     def _user(self, index: int, message: UserMessage) -> None:
         if not message.parts:
@@ -223,7 +223,7 @@ class _Messages:
 
     def _say(self, role: str, content: object) -> None:
         filler = self._dialect.between_tool_and_user
-        if filler and role == "user" and self._out and self._out[-1]["role"] == "tool":
+        if filler and self._out and self._out[-1]["role"] == "tool":
             self._out.append({"role": "assistant", "content": filler})
         self._out.append({"role": role, "content": content})
 

@@ -1,4 +1,7 @@
-"""What providers refuse: the rules that every one of them holds a request to."""
+"""What every provider asks of calls and results, judged at the port: on messages, without HTTP.
+
+What one provider asks of the bytes, its judge knows: `golem.testing.judge`.
+"""
 
 from __future__ import annotations
 

@@ -1,0 +1,13 @@
+"""Every test that takes an `api` runs over each."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.judge.support import API, APIS
+
+
+@pytest.fixture(params=sorted(APIS))
+def api(request: pytest.FixtureRequest) -> API:
+    """One API after the other."""
+    return APIS[request.param]

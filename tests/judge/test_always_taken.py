@@ -1,0 +1,60 @@
+"""Whatever a history went through, no judge refuses a run of it.
+
+The machine of `tests.history.test_always_runnable`, with the ids, names and texts of hostile
+histories thrown in; after every step what a run would send is encoded for every server there are
+rules for.
+"""
+
+from __future__ import annotations
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import invariant, rule
+
+from golem import (
+    Message,
+    SystemMessage,
+    UserMessage,
+    dump_history,
+    dump_message,
+    iter_history,
+    load_history,
+)
+from golem.testing.strategies import HOSTILE_HISTORY
+from tests.history.test_always_runnable import Histories, run
+from tests.judge.judging import SERVERS
+
+
+class JudgedHistories(Histories):
+    """A conversation that goes from server to server."""
+
+    @rule(more=HOSTILE_HISTORY, first=st.booleans())
+    def import_from_elsewhere(self, more: list[Message], first: bool) -> None:
+        self.take([*more, *self.history] if first else [*self.history, *more], repaired=False)
+
+    @rule(text=st.sampled_from(["", " ", "\ud800", "\x00"]), system=st.booleans())
+    def say(self, text: str, system: bool) -> None:
+        said = SystemMessage(text) if system else UserMessage(text)
+        self.take([*self.history, said], repaired=False)
+
+    @rule(lines=st.booleans())
+    def store(self, lines: bool) -> None:
+        """Halves of surrogate pairs are replaced on the way, and so two ids may become one."""
+        if lines:
+            read = list(iter_history(map(dump_message, self.history)))
+        else:
+            read = load_history(dump_history(self.history))
+        self.take(read, repaired=False)
+
+    @invariant()
+    def no_judge_refuses_it(self) -> None:
+        _, model = run(self.history, "go on", ["fine"], instructions="be brief")
+        sent = model.requests[0].messages
+        refused = {name: found for name, judged in SERVERS.items() if (found := judged(sent))}
+        assert refused == {}
+
+
+TestJudgedHistories = JudgedHistories.TestCase
+TestJudgedHistories.settings = settings(
+    max_examples=30, stateful_step_count=20, parent=settings.get_profile("golem")
+)
