@@ -8,7 +8,7 @@ it has passed. A cancellation gets through every wait, whatever the code waited 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Iterator
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 import anyio
 
@@ -144,6 +144,7 @@ class Waiting:
         """
         before = cancel_requests()
         scope: anyio.CancelScope | None = None
+        value: Any = None
         try:
             if strikes_at == NEVER and not self._stoppable:
                 value = await awaitable
@@ -163,7 +164,7 @@ class Waiting:
             if scope is not None:
                 del self._scopes[scope]
         self._swallowed = before if cancel_requests() > before else NEVER
-        return value
+        return cast("T", value)
 
     def _over(self, name: str, deadline: float) -> BaseException:
         if self._stop_at < deadline:
