@@ -17,9 +17,9 @@ from golem.history.repair import normalize_history as normalize_history
 from golem.history.repair import repair as repair
 from golem.history.report import Change as Change
 from golem.history.report import HistoryRepair as HistoryRepair
-from golem.history.sanitize import InvalidPart as InvalidPart
-from golem.history.sanitize import SanitizeReport as SanitizeReport
-from golem.history.sanitize import UnsafePart as UnsafePart
+from golem.history.report import InvalidPart as InvalidPart
+from golem.history.report import SanitizeReport as SanitizeReport
+from golem.history.report import UnsafePart as UnsafePart
 from golem.history.sanitize import sanitize_history as sanitize_history
 from golem.history.seal import SealReport as SealReport
 from golem.history.seal import seal as seal

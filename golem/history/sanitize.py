@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Sequence
-from typing import Annotated, TypeVar
+from typing import TypeVar
 
-from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from golem.codec import dump_message
@@ -19,7 +18,7 @@ from golem.faults import check, checked
 from golem.history import urls
 from golem.history.limits import at_least
 from golem.history.repair import normalize_history
-from golem.history.report import NOTHING_REPAIRED, HistoryRepair
+from golem.history.report import HistoryRepair, InvalidPart, SanitizeReport, UnsafePart
 from golem.messages import (
     NO_MEMBERS,
     AssistantMessage,
@@ -32,66 +31,6 @@ from golem.messages import (
     UserMessage,
 )
 from golem.rawjson import clean_text
-
-
-class UnsafePart(Struct, frozen=True, gc=False, rename="camel"):
-    """A dropped URL part: the message in the history as given, its kind, what was refused."""
-
-    message_index: int
-    kind: str
-    scheme: Annotated[str, Meta(description="lower-cased; empty: none, or an unparsable URL")]
-    host: Annotated[str, Meta(description="the host, where a host policy refused it")] = ""
-
-
-class InvalidPart(Struct, frozen=True, gc=False, rename="camel"):
-    """A part that no run sends: the message in the history as given, its kind, what is wrong."""
-
-    message_index: int
-    kind: str
-    reason: str
-
-
-class SanitizeReport(Struct, frozen=True, rename="camel"):
-    """What sanitizing dropped, and what it noticed and does not judge.
-
-    Falsy when nothing was dropped, repaired or truncated. Indexes count in the history as given,
-    claims in all of it: in what was dropped too.
-    """
-
-    system_prompts: Annotated[int, Meta(description="system messages dropped")] = 0
-    unsafe_parts: tuple[UnsafePart, ...] = ()
-    native_dropped: Annotated[int, Meta(description="messages whose native was dropped")] = 0
-    unknown_dropped: Annotated[int, Meta(description="unknown members dropped, any depth")] = 0
-    emptied: Annotated[
-        tuple[int, ...], Meta(description="user messages removed: nothing was left in them")
-    ] = ()
-    identity_dropped: Annotated[int, Meta(description="messages stripped of their ids")] = 0
-    thinking_dropped: Annotated[int, Meta(description="thinking blocks dropped")] = 0
-    repair: HistoryRepair = NOTHING_REPAIRED
-    claimed_conversation_ids: tuple[str, ...] = ()
-    claimed_run_ids: tuple[str, ...] = ()
-    tool_results: Annotated[int, Meta(description="results the history claims")] = 0
-    signed_thinking: Annotated[int, Meta(description="thinking blocks with a signature")] = 0
-    seals_dropped: Annotated[int, Meta(description="messages whose seal was dropped")] = 0
-    claimed_seals: Annotated[int, Meta(description="messages left with a seal, unverified")] = 0
-    invalid_parts: Annotated[
-        tuple[InvalidPart, ...], Meta(description="parts no run sends; left unless asked to drop")
-    ] = ()
-    invalid_dropped: Annotated[int, Meta(description="invalid parts dropped")] = 0
-
-    def __bool__(self) -> bool:
-        return bool(
-            self.system_prompts
-            or self.unsafe_parts
-            or self.native_dropped
-            or self.unknown_dropped
-            or self.emptied
-            or self.identity_dropped
-            or self.thinking_dropped
-            or self.repair
-            or self.seals_dropped
-            or self.invalid_dropped
-        )
 
 
 def sanitize_history(
