@@ -9,24 +9,59 @@ from __future__ import annotations
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import invariant, rule
+from hypothesis.stateful import initialize, invariant, rule
 
 from golem import (
+    AssistantMessage,
     Message,
     SystemMessage,
+    Thinking,
+    ToolCall,
     UserMessage,
     dump_history,
     dump_message,
     iter_history,
     load_history,
 )
+from golem.testing.judge import ChatProvider, Provider, ResponsesProvider
 from golem.testing.strategies import HOSTILE_HISTORY
 from tests.history.test_always_runnable import Histories, run
-from tests.judge.judging import SERVERS
+from tests.judge.judging import SERVERS, answer_of, judged_responses
+
+PROVIDERS: list[Provider] = [ResponsesProvider(), ResponsesProvider("deepseek")]
+PROVIDERS += [ChatProvider(name) for name in ("openai", "mistral", "deepseek", "openrouter")]
 
 
 class JudgedHistories(Histories):
     """A conversation that goes from server to server."""
+
+    made_with: dict[str, str]
+    """Which items of OpenAI's answers have to go back with which reasoning."""
+
+    @initialize()
+    def no_answers(self) -> None:
+        self.made_with = {}
+
+    @rule(
+        provider=st.sampled_from(PROVIDERS),
+        text=st.sampled_from(["", "so", "\n"]),
+        thought=st.booleans(),
+        ids=st.lists(st.sampled_from(["a", "call_1", "abcDEF123"]), max_size=2, unique=True),
+        turn=st.integers(0, 3),
+    )
+    def is_answered(
+        self, provider: Provider, text: str, thought: bool, ids: list[str], turn: int
+    ) -> None:
+        """By a real server: reasoning, encrypted or not, and items as they came."""
+        said = AssistantMessage(
+            text,
+            thinking=(Thinking("hm"),) if thought else (),
+            tool_calls=tuple(ToolCall.of(call_id, "echo", "{}") for call_id in ids),
+        )
+        message, links = answer_of(provider, said, turn)
+        if provider is PROVIDERS[0]:
+            self.made_with |= links
+        self.take([*self.history, message], repaired=False)
 
     @rule(more=HOSTILE_HISTORY, first=st.booleans())
     def import_from_elsewhere(self, more: list[Message], first: bool) -> None:
@@ -52,6 +87,7 @@ class JudgedHistories(Histories):
         sent = model.requests[0].messages
         refused = {name: found for name, judged in SERVERS.items() if (found := judged(sent))}
         assert refused == {}
+        assert judged_responses(sent, "openai", self.made_with) == []
 
 
 TestJudgedHistories = JudgedHistories.TestCase
