@@ -206,6 +206,18 @@ def test_an_output_schema_is_a_response_format() -> None:
     }
 
 
+@pytest.mark.parametrize("dialect", ["deepseek", "z.ai"])
+def test_a_server_that_holds_to_json_only_is_told_the_schema_in_words(dialect: str) -> None:
+    schema = OutputSchema("point", {"type": "object", "properties": {"x": {"type": "integer"}}})
+    body = body_of(HI, output_schema=schema, dialect=dialect)
+    assert body["response_format"] == {"type": "json_object"}
+    instruction, *rest = body["messages"]
+    assert instruction["role"] == "system"
+    assert "JSON" in instruction["content"]
+    assert '"properties":{"x":{"type":"integer"}}' in instruction["content"]
+    assert rest == wire(HI, dialect=dialect)
+
+
 # --- turns
 
 

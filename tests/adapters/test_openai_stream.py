@@ -405,6 +405,14 @@ def test_reasoning_in_pieces_is_one_block_with_its_signature() -> None:
     ]
 
 
+def test_a_detail_that_is_no_text_takes_no_reasoning_back() -> None:
+    def detail(text: Any) -> dict[str, Any]:
+        return delta(reasoning_details=[{"type": "reasoning.text", "index": 0, "text": text}])
+
+    message = said(detail("why"), detail(0), detail(None), detail([]), dialect="openrouter")
+    assert message.thinking == (Thinking("why", provider="openrouter"),)
+
+
 def test_signatures_of_google_are_kept_where_they_belong() -> None:
     extra = {"google": {"thought_signature": "sig"}}
     call = {**piece(0, "x", "f", "{}"), "extra_content": extra}

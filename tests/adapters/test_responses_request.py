@@ -191,6 +191,14 @@ def test_an_output_schema_is_a_text_format() -> None:
     assert "text" not in body(HI, output_schema=schema, dialect="llama.cpp")
 
 
+@pytest.mark.parametrize("dialect", ["deepseek", "llama.cpp"])
+def test_a_server_that_holds_to_no_schema_is_told_it_in_words(dialect: str) -> None:
+    schema = OutputSchema("point", {"type": "object", "properties": {"x": {"type": "integer"}}})
+    (instruction,) = items([], output_schema=schema, dialect=dialect)
+    assert instruction["role"] == "system"
+    assert '"properties":{"x":{"type":"integer"}}' in instruction["content"]
+
+
 # --- messages from the ordinary fields
 
 

@@ -341,3 +341,12 @@ def test_a_call_without_status_that_an_answer_was_cut_in_is_not_one_without_argu
         incomplete_details={"reason": "max_output_tokens"},
     )
     assert [c.args for c in decoded(body).message.tool_calls] == ["{}", ""]
+
+
+def test_half_a_character_is_told_before_the_message_after_it() -> None:
+    first = item_events(0, {**text("ab"), "id": "m1"})
+    half = {**first[1], "delta": "x\ud83d"}
+    second = item_events(1, {**text("cd"), "id": "m2"})
+    outcome = streamed(first[0], half, *second, first[-1], ending([]))
+    assert outcome.message.content == "x\ufffdcd"
+    assert outcome.told == outcome.said

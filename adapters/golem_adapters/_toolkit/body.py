@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from golem.model import Settings
+from golem.model import OutputSchema, Settings
 from golem_adapters._toolkit.lenient import clean, is_mapping
 
 Wire = dict[str, Any]
@@ -31,6 +31,12 @@ def parallel_switch(settings: Settings) -> Wire:
     """The member that lets a model ask for several calls in one turn, if there is a word on it."""
     parallel = settings.parallel_tool_calls
     return {} if parallel is None else {"parallel_tool_calls": parallel}
+
+
+def schema_words(output: OutputSchema) -> str:
+    """The instruction that tells a model of a schema which its server does not hold it to."""
+    schema = encoded(dict(output.schema)).decode()
+    return f"Answer with one JSON object, and nothing else, that follows this JSON Schema: {schema}"
 
 
 def encoded(body: Wire) -> bytes:

@@ -241,6 +241,7 @@ ZAI: Final = ChatDialect(
     base_url="https://api.z.ai/api/paas/v4",
     key_variables=("ZAI_API_KEY",),
     reasoning_out="reasoning_content",
+    structured_output="json_object",
     files=False,
     videos=True,
 )

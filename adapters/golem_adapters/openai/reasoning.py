@@ -51,8 +51,7 @@ class Reasoning:
                 self._blocks.append(detail)
             else:
                 for name, value in detail.items():
-                    joins = name in _FRAGMENTS and isinstance(value, str)
-                    block[name] = text(block.get(name)) + value if joins else value
+                    block[name] = text(block.get(name)) + value if name in _FRAGMENTS else value
         return "".join(texts)
 
     def add_signature(self, signature: str) -> None:
@@ -99,7 +98,11 @@ def _cleaned(given: Detail) -> Detail:
         known = clean(given)
     except RecursionError:  # nested past every use: what can be read is kept
         known = {name: text(value) for name, value in given.items() if isinstance(value, str)}
-    detail = {name: value for name, value in known.items() if value is not None}
+    detail = {
+        name: value
+        for name, value in known.items()
+        if value is not None and (name not in _FRAGMENTS or isinstance(value, str))
+    }
     detail["type"] = text(detail.get("type")) or "reasoning.text"
     return detail
 

@@ -14,7 +14,7 @@ from typing import Final
 from golem.errors import UnsupportedContentError
 from golem.messages import AssistantMessage, Part, SystemMessage, ToolCall, ToolMessage, UserMessage
 from golem.model import OutputSchema, Request, Settings, ToolChoice
-from golem_adapters._toolkit.body import Wire, encoded, parallel_switch
+from golem_adapters._toolkit.body import Wire, encoded, parallel_switch, schema_words
 from golem_adapters._toolkit.calls import INTERRUPTED, CallIds, wire_args, wire_tool_name
 from golem_adapters.openai.dialect import ChatDialect
 from golem_adapters.openai.media import content_part
@@ -119,6 +119,8 @@ class _Messages:
         self._media: list[Wire] = []  # content parts that wait for the end of the batch
 
     def encoded(self, request: Request) -> list[Wire]:
+        if request.output_schema is not None and self._dialect.structured_output != "json_schema":
+            self._system(SystemMessage(schema_words(request.output_schema)))
         for index, message in enumerate(request.messages):
             if not isinstance(message, ToolMessage):
                 self._end_batch()

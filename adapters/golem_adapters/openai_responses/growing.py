@@ -124,18 +124,14 @@ class GrowingItem:
             if rest := said[len(told) :]:
                 self._tell(rest)
         else:
+            self._settle_half()
             self.item["status"] = "completed"
 
     def built(self, status: str) -> Raw:
         """The item as it came; else one of its pieces, with `status` unless it was ended."""
         if self.raw is not None:
             return self.raw
-        if self._half:
-            self._half = ""
-            self._tell("\ufffd")
-            if not self._segments:
-                self._segments.append((_PARTS.get(self.kind, ""), 0, []))
-            self._segments[-1][2].append("\ufffd")
+        self._settle_half()
         return Raw(msgspec.json.encode(clean(self._made(status))))
 
     def _made(self, status: str) -> Item:
@@ -154,6 +150,16 @@ class GrowingItem:
         else:
             item["input" if self.kind == CUSTOM_CALL else "arguments"] = self.told
         return item
+
+    def _settle_half(self) -> None:
+        """Tell the half of a surrogate pair whose other half will not come."""
+        if not self._half:
+            return
+        self._half = ""
+        self._tell("\ufffd")
+        if not self._segments:
+            self._segments.append((_PARTS.get(self.kind, ""), 0, []))
+        self._segments[-1][2].append("\ufffd")
 
     def _mended(self, piece: str) -> str:
         """`piece` behind the half of a surrogate pair that the piece before it ended with."""

@@ -25,7 +25,7 @@ from golem.messages import (
     UserMessage,
 )
 from golem.model import OutputSchema, Request, Settings, ToolChoice
-from golem_adapters._toolkit.body import Wire, encoded, parallel_switch
+from golem_adapters._toolkit.body import Wire, encoded, parallel_switch, schema_words
 from golem_adapters._toolkit.calls import INTERRUPTED, CallIds, wire_args, wire_tool_name
 from golem_adapters._toolkit.lenient import text
 from golem_adapters.openai_responses.dialect import OWN_CALL_IDS, ResponsesDialect
@@ -164,6 +164,8 @@ class _Input:
         self._media: list[Wire] = []  # content parts that wait for the end of the batch
 
     def encoded(self, request: Request) -> list[Wire | Raw]:
+        if request.output_schema is not None and self._dialect.structured_output != "json_schema":
+            self._say(self._dialect.system_role, schema_words(request.output_schema))
         for index, message in enumerate(request.messages):
             if not isinstance(message, ToolMessage):
                 self._end_batch()
