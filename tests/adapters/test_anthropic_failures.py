@@ -44,7 +44,7 @@ def test_every_type_has_its_status_code_and_retryability(kind: str, status: int)
         ({"retry_after": "3"}, True, 3.0),
         ({"retry_after_ms": "250", "retry_after": "3"}, True, 0.25),
         ({"x_should_retry": "false"}, False, None),
-        ({"retry_after": "121"}, False, None),
+        ({"retry_after": "121"}, False, 121.0),
     ],
 )
 def test_headers_tell_when(headers: dict[str, str], retryable: bool, wait: float | None) -> None:

@@ -81,7 +81,7 @@ async def test_a_kept_connection_is_used_again(api: API) -> None:
             1.5,
         ),
         (misbehave.rate_limited(), 429, "rate_limit_exceeded", True, None),
-        (misbehave.rate_limited("3600"), 429, "rate_limit_exceeded", False, None),
+        (misbehave.rate_limited("3600"), 429, "rate_limit_exceeded", False, 3600.0),
         (misbehave.rate_limited("soon"), 429, "rate_limit_exceeded", True, None),
         (misbehave.out_of_quota(), 429, "insufficient_quota", False, None),
         (misbehave.status(500), 500, "server_error", True, None),
