@@ -21,13 +21,13 @@ import tenacity
 from msgspec import Meta
 
 from golem._run.driver import Run
-from golem._run.evidence import partial_from
 from golem._run.loops import inside_loop, runner
 from golem._run.plan import Instructions, Plan
-from golem._run.resume import check_answers
+from golem._run.resume import Unresolved, check_answers
 from golem._run.retry import DEFAULT_RETRY
 from golem._run.toolbox import Toolbox
 from golem.context import RunContext
+from golem.deferral import DeferredResults
 from golem.errors import RunError, SubAgentPausedError, ToolCanceled
 from golem.limits import NO_LIMITS, Timeouts, UsageLimits
 from golem.messages import Part, UserMessage
@@ -35,7 +35,7 @@ from golem.model import Model, Settings
 from golem.options import AgentOptions, DepsT, RunOptions
 from golem.output import OUTPUT_NAME, Output, OutputMode
 from golem.rawjson import clean_text
-from golem.result import Partial, Result
+from golem.result import Result
 from golem.stream import RunStream
 from golem.tools import Tool, check_options
 
@@ -110,8 +110,13 @@ class Agent(Generic[DepsT, OutputT]):
         self._output = Output(output_type, decoder=decoder, name=name)
         for option in ("max_turns", "output_retries"):
             least = 1 if option == "max_turns" else 0
-            if (given := options.get(option)) is not None and cast("int", given) < least:
+            given = options.get(option, least)
+            _require(option, given, int)
+            if cast("int", given) < least:
                 raise ValueError(f"{option} must be at least {least}, got {given}")
+        for option in ("on_event", "journal", "price", "history_processor", "request_processor"):
+            _callable(option, options.get(option))
+        _timeouts(options.get("timeout"))
         self._check(self._toolbox, options.get("limits", NO_LIMITS))
 
     def __repr__(self) -> str:
@@ -132,13 +137,7 @@ class Agent(Generic[DepsT, OutputT]):
                 caller is cancelled the backend's own exception passes through, and
                 `golem.partial_from` finds the evidence.
         """
-        run = self._start(prompt, options, streaming=False)
-        async with RunStream[OutputT](run) as stream:
-            async for _ in stream:
-                pass
-            if stream.result is None:
-                raise AssertionError("a run that raised nothing has a result")
-            return stream.result
+        return await _result_of(self._start(prompt, options, streaming=False))
 
     def stream(
         self, prompt: str | None = None, **options: Unpack[RunOptions[DepsT]]
@@ -172,22 +171,20 @@ class Agent(Generic[DepsT, OutputT]):
         async def delegate(
             context: RunContext[Any], prompt: Annotated[str, Meta(min_length=1)]
         ) -> Any:
+            options: RunOptions[Any] = {
+                "deps": context.deps,
+                "parent_run_id": context.run_id,
+                "parent_call_id": context.call_id,
+            }
+            run = self._start(prompt, options, streaming=False)
             try:
-                result = await self.run(
-                    prompt,
-                    deps=context.deps,
-                    parent_run_id=context.run_id,
-                    parent_call_id=context.call_id,
-                )
+                result = await _result_of(run)
             except RunError as error:
-                _charge(context, error.partial)
                 if isinstance(error.__cause__, ToolCanceled):
                     raise ToolCanceled(error.__cause__.reason) from error
                 raise
-            except BaseException as error:
-                _charge(context, partial_from(error))
-                raise
-            _charge(context, result)
+            finally:  # however it ends, and also where it left no evidence
+                run.charge(context.charge)
             if result.pending:
                 raise SubAgentPausedError(name, result.pending)
             return result.output
@@ -206,6 +203,13 @@ class Agent(Generic[DepsT, OutputT]):
         history = list(options.get("history", ()))
         model, tools = options.get("model"), options.get("tools")
         deferred, unresolved = options.get("deferred"), options.get("unresolved", "error")
+        if unresolved not in get_args(Unresolved):
+            raise ValueError(
+                f"unresolved must be one of {get_args(Unresolved)}, got {unresolved!r}"
+            )
+        _require("deferred", deferred, DeferredResults)
+        _callable("on_event", options.get("on_event"))
+        _callable("journal", options.get("journal"))
         if deferred is not None:
             check_answers(history, deferred, unresolved)
         limits = options.get("limits", own.get("limits", NO_LIMITS))
@@ -247,6 +251,7 @@ class Agent(Generic[DepsT, OutputT]):
 
     def _check(self, toolbox: Toolbox, limits: UsageLimits) -> None:
         """Raise ValueError or TypeError for options that are none or do not go together."""
+        _require("limits", limits, UsageLimits)
         mode, retry = self._options.get("output_mode"), self._options.get("retry")
         if mode is not None and mode not in get_args(OutputMode):
             raise ValueError(f"output_mode must be one of {get_args(OutputMode)}, got {mode!r}")
@@ -260,6 +265,18 @@ class Agent(Generic[DepsT, OutputT]):
             raise ValueError("output_mode='native' enforces a schema, which plain text has not")
         if limits.per_request_input_tokens is not None and "counter" not in self._options:
             raise ValueError("per_request_input_tokens needs a counter")
+        if limits.cost is not None and "price" not in self._options:
+            raise ValueError("a limit of cost needs a price")
+
+
+async def _result_of(run: Run) -> Result[Any]:
+    """Run to the end."""
+    async with RunStream[Any](run) as stream:
+        async for _ in stream:
+            pass
+        if stream.result is None:
+            raise AssertionError("a run that raised nothing has a result")
+        return stream.result
 
 
 def resolve_model(model: Model | str) -> Model:
@@ -312,16 +329,16 @@ def _settings(given: object) -> Settings | None:
     return given
 
 
+def _require(option: str, given: object, kind: type) -> None:
+    """Raise TypeError unless `given` is nothing, or of that type (a bool is no number)."""
+    if given is not None and (not isinstance(given, kind) or isinstance(given, bool)):
+        raise TypeError(f"{option} must be {kind.__name__}, not {type(given).__name__}")
+
+
+def _callable(option: str, given: object) -> None:
+    if given is not None and not callable(given):
+        raise TypeError(f"{option} must be callable, not {type(given).__name__}")
+
+
 def _timeouts(given: float | Timeouts | None) -> Timeouts:
     return given if isinstance(given, Timeouts) else Timeouts(total=given)
-
-
-def _charge(context: RunContext[Any], consumed: Partial | Result[Any] | None) -> None:
-    """Count what a sub-agent's run consumed into its parent's."""
-    if consumed is not None and context.charge is not None:
-        context.charge(
-            consumed.usage,
-            requests=consumed.requests,
-            tool_calls=consumed.tool_calls,
-            cost=consumed.cost,
-        )

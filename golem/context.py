@@ -22,7 +22,15 @@ else:
 class Charge(Protocol):
     """Counts what a sub-agent's run consumed into its parent's."""
 
-    def __call__(self, usage: Usage, *, requests: int, tool_calls: int, cost: float | None) -> None:
+    def __call__(
+        self,
+        usage: Usage,
+        *,
+        requests: int,
+        tool_calls: int,
+        cost: float | None,
+        abandoned: Sequence[str] = (),
+    ) -> None:
         """Add it."""
         ...
 

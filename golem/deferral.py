@@ -39,10 +39,17 @@ NOTHING_PENDING = Pending()
 
 
 class Approval(Struct, frozen=True):
-    """Somebody's word on a call: run it, or tell the model (with `reason`) that it may not."""
+    """Somebody's word on a call: run it, or tell the model (with `reason`) that it may not.
+
+    Raises TypeError for anything but a bool: what is only truthy ("no") approves nothing.
+    """
 
     approved: bool
     reason: str = ""
+
+    def __post_init__(self) -> None:
+        _require("approved", self.approved, bool)
+        _require("reason", self.reason, str)
 
 
 class DeferredResults(Struct, frozen=True):
@@ -50,7 +57,23 @@ class DeferredResults(Struct, frozen=True):
 
     `approvals`: True, False or an `Approval`. `external`: the result itself, text or a
     `ToolResult`. How a call was deferred is not in the history and is not checked.
+
+    Raises TypeError for an answer of another type.
     """
 
     approvals: Mapping[str, bool | Approval] = field(default_factory=dict[str, bool | Approval])
     external: Mapping[str, str | ToolResult] = field(default_factory=dict[str, str | ToolResult])
+
+    def __post_init__(self) -> None:
+        _require("approvals", self.approvals, Mapping)
+        _require("external", self.external, Mapping)
+        for call_id, said in self.approvals.items():
+            _require(f"the approval of {call_id!r}", said, bool, Approval)
+        for call_id, result in self.external.items():
+            _require(f"the external result of {call_id!r}", result, str, ToolResult)
+
+
+def _require(what: str, given: object, *kinds: type) -> None:
+    if not isinstance(given, kinds):
+        expected = " or ".join(kind.__name__ for kind in kinds)
+        raise TypeError(f"{what} must be {expected}, not {type(given).__name__}")

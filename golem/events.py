@@ -19,7 +19,7 @@ from golem.errors import HistoryError, Stage
 from golem.history.report import NOTHING_REPAIRED, HistoryRepair
 from golem.messages import Message, Part
 from golem.model import Details, FinishReason
-from golem.rawjson import BLANKS
+from golem.rawjson import BLANKS, children, without_lone_surrogates
 from golem.result import Partial, Result
 from golem.usage import Usage
 
@@ -251,12 +251,12 @@ def decode_event(data: bytes | str) -> Event | UnknownEvent:
         return _event.decode(data)
     except msgspec.ValidationError:
         pass  # a newer kind, a newer shape of a known one, or a message that has gained members
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise ValueError(f"not an event: {error}") from error
+    except (msgspec.DecodeError, RecursionError):
+        pass  # no JSON, or a call whose arguments the decoder refuses the whole document for
     try:
-        members = _members.decode(data)
+        members = _read_members(data.encode() if isinstance(data, str) else bytes(data))
         kind = msgspec.json.decode(members.get("kind", b""), type=str)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeError, RecursionError, ValueError) as error:
         raise ValueError(f"not an event: {error}") from error
     try:
         return _with_messages(members)
@@ -273,6 +273,19 @@ _LISTS: Final = {
 """Where a result or a partial has messages: JSON name to attribute."""
 
 
+def _read_members(data: bytes) -> dict[str, Raw]:
+    """The members of an object, each with its exact text.
+
+    Lone surrogate escapes, which a model may have put into arguments, do not keep them from being
+    found. Raises ValueError where there is no object.
+    """
+    masked = without_lone_surrogates(data)
+    if masked == data:
+        return _members.decode(data)
+    _members.decode(masked)  # it is an object
+    return {child.key or "": Raw(data[child.start : child.end]) for child in children(data)}
+
+
 def _with_messages(members: dict[str, Raw]) -> Event:
     """The event of these members, its messages read tolerantly and put into their places."""
     found: dict[str, Any] = {}
@@ -282,7 +295,7 @@ def _with_messages(members: dict[str, Raw]) -> Event:
     inside = next((name for name in ("result", "partial") if name in members), "")
     lists: dict[str, Any] = {}
     if inside:
-        inner = _members.decode(members[inside])
+        inner = _read_members(bytes(members[inside]))
         for name, attribute in _LISTS.items():
             if name in inner:
                 lists[attribute] = load_history(bytes(inner[name]))

@@ -11,6 +11,15 @@ from golem.errors import ProviderError
 from golem.model import Delta, Model, Request, Response
 
 
+def _innermost(error: BaseException) -> BaseException:
+    """The end of an error's chain."""
+    seen: set[int] = set()
+    while id(error) not in seen:
+        seen.add(id(error))
+        error = error.__cause__ or error.__context__ or error
+    return error
+
+
 class FallbackModel:
     """Asks its members in turn: the next one where one fails with a retryable error.
 
@@ -65,8 +74,8 @@ class FallbackModel:
         self, error: ProviderError, before: ProviderError | None, place: int
     ) -> ProviderError:
         """The error, that of the member before as its context; raised where no other may answer."""
-        if before is not None and error.__context__ is None:
-            error.__context__ = before
+        if before is not None:
+            _innermost(error).__context__ = before
         if not error.retryable or place == len(self._members) - 1:
             raise error
         return error

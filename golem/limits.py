@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Annotated, Final
 
@@ -69,8 +70,9 @@ class UsageLimits(Struct, frozen=True, kw_only=True):
         tool_calls: int,
         cost: float | None,
         about_to_run: int = 0,
+        about_to_send: int = 0,
     ) -> UsageLimitError | None:
-        """The first limit that is crossed, or would be with `about_to_run` more tool calls."""
+        """The first limit crossed, now or with so many more tool calls and requests."""
         for kind, limit, actual in (
             ("input token", self.input_tokens, usage.input_tokens),
             ("output token", self.output_tokens, usage.output_tokens),
@@ -79,12 +81,20 @@ class UsageLimits(Struct, frozen=True, kw_only=True):
             ("tool call", self.tool_calls, tool_calls),
             ("cost", self.cost, cost or 0.0),
         ):
-            if limit is not None and actual > limit:
+            if limit is not None and actual > limit and not _is_rounding(actual, limit):
                 return UsageLimitError(kind, limit, actual)
-        planned = tool_calls + about_to_run
-        if self.tool_calls is not None and planned > self.tool_calls:
-            return UsageLimitError("tool call", self.tool_calls, planned, ahead=True)
+        for kind, limit, planned in (
+            ("tool call", self.tool_calls, tool_calls + about_to_run),
+            ("request", self.requests, requests + about_to_send),
+        ):
+            if limit is not None and planned > limit:
+                return UsageLimitError(kind, limit, planned, ahead=True)
         return None
+
+
+def _is_rounding(actual: float, limit: float) -> bool:
+    """Whether the two differ by no more than adding up prices does."""
+    return isinstance(actual, float) and math.isclose(actual, limit, rel_tol=1e-9)
 
 
 NO_LIMITS: Final = UsageLimits()

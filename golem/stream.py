@@ -13,9 +13,8 @@ import anyio
 import sniffio
 
 from golem._run.driver import Run
-from golem._run.evidence import attach, partial_from
+from golem._run.evidence import attach, carries
 from golem._run.rules import SayWhen, StopWhen
-from golem.closing import CLEANUP_SECONDS
 from golem.events import Event, Terminal, TextDelta
 from golem.limits import check_number
 from golem.messages import Part, UserMessage
@@ -45,7 +44,8 @@ class RunStream(Generic[OutputT]):
         self._events = run.events()
         self._ahead: list[Event] = []
         self._reading = False
-        self._stopping: anyio.Event | None = None  # set when the last events have been read ahead
+        self._reading_ahead = False
+        self._closing = False
         self._reader: int | None = None
         self._pulled: anyio.Event | None = None  # made by whoever waits for the end of a pull
         self._closed = False
@@ -143,6 +143,8 @@ class RunStream(Generic[OutputT]):
         if within is not None:
             check_number("within", within)
         if run.outcome is not None:
+            if when == "now":  # who is still being shown the end has his grace, not more
+                run.cut_short()
             return run.outcome
         deadline = None if within is None else anyio.current_time() + within
         run.request_stop(when, deadline)
@@ -159,26 +161,34 @@ class RunStream(Generic[OutputT]):
     async def aclose(self) -> None:
         """Stop the run where it is and close what it holds; as leaving the ``async with``.
 
-        A pull that another task is in ends at once, as by ``stop("now")``.
+        A pull that another task is in ends at once, as by ``stop("now")``; whoever closes beside
+        another waits for him. From within the run itself (a tool, an observer) it stops the run.
         """
-        with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
-            if self._reading and self not in _inside.get():
+        self._closed = True
+        if self in _inside.get():
+            if self._run.outcome is None:
                 self._run.request_stop("now")
-                self._closed = True
-                while self._reading:
-                    await self._changes()
-            if self._stopping is not None:
-                await self._stopping.wait()
-            await self._events.aclose()
-            await self._run.left()
-        self._tell_waiters()
+            return
+        # Shielded, and bounded by what it waits for: all of that has its own time to end.
+        with anyio.CancelScope(shield=True):
+            while self._in_use:
+                if self._run.outcome is None:
+                    self._run.request_stop("now")
+                await self._changes()
+            self._closing = True
+            try:
+                await self._events.aclose()
+                await self._run.left()
+            finally:
+                self._closing = False
+                self._tell_waiters()
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> Event:
-        if self._stopping is not None:
-            await self._stopping.wait()
+        while self._closing or self._reading_ahead:
+            await self._changes()
         if self._ahead:
             return self._ahead.pop(0)
         if self._closed:
@@ -199,10 +209,15 @@ class RunStream(Generic[OutputT]):
             self._reading = False
             self._tell_waiters()
 
+    @property
+    def _in_use(self) -> bool:
+        """Whether a task is at the events: reading, reading ahead, or closing."""
+        return self._reading or self._reading_ahead or self._closing
+
     async def _end_now(self) -> None:
-        """See a run that is to end now to its end: wait for the pull under way, do the others."""
+        """See a run that is to end now to its end: wait for who is at it, or read the rest."""
         while self._run.outcome is None:
-            if self._reading or self._stopping is not None:
+            if self._in_use:
                 await self._changes()
             else:
                 self._run.request_stop("now")
@@ -213,17 +228,17 @@ class RunStream(Generic[OutputT]):
 
         Shielded: they are the reader's, whatever becomes of the task that has stopped the run.
         """
-        self._stopping = done = anyio.Event()
+        self._reading_ahead = True
         try:
-            with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
+            with anyio.CancelScope(shield=True):
                 while self._run.outcome is None:
                     self._ahead.append(await self._pull())
         finally:
             outcome = self._run.outcome
             if outcome is not None and outcome not in self._ahead[-1:]:
                 self._ahead.append(outcome)
-            self._stopping = None
-            done.set()
+            self._reading_ahead = False
+            self._tell_waiters()
 
     async def _ended(self) -> None:
         """Until the run is over."""
@@ -251,7 +266,7 @@ class RunStream(Generic[OutputT]):
         traceback: TracebackType | None,
     ) -> None:
         await self.aclose()
-        if error is not None and not isinstance(error, Exception) and partial_from(error) is None:
+        if error is not None and not isinstance(error, Exception) and not carries(error):
             attach(error, self.partial)  # cancelled while the reader was at something else
 
 

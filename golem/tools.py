@@ -22,6 +22,7 @@ from msgspec import Struct
 from golem import rawjson
 from golem.codec import encode_json
 from golem.context import RunContext
+from golem.limits import check_number
 from golem.messages import Part
 from golem.model import ToolSpec
 
@@ -59,8 +60,9 @@ class Tool:
     """A function the model may call. Make one with `tool`, or raw, with a schema of your own.
 
     ``Tool(name, function, schema=…, description=…)`` gives the function the decoded arguments as
-    one dict, unchecked beyond being a JSON object. An async function runs in the run's own task,
-    any other in a worker thread. The options are those of `ToolOptions`.
+    one dict, unchecked beyond being a JSON object. An async function runs in the run's own task
+    (beside others, in one of its own), any other in a worker thread. The options are those of
+    `ToolOptions`.
 
     Raises ValueError for a name that a provider would refuse and for an option out of range,
     TypeError for an option there is not.
@@ -79,10 +81,9 @@ class Tool:
             raise ValueError(f"tool name {name!r}: 1 to 64 letters, digits, _ or - are needed")
         check_options(f"tool {name!r}", options, ToolOptions.__optional_keys__)
         retries, timeout = options.get("retries", 0), options.get("timeout")
-        if retries < 0:
-            raise ValueError(f"tool {name!r}: retries must not be negative, got {retries}")
-        if timeout is not None and not timeout > 0:
-            raise ValueError(f"tool {name!r}: timeout must be positive, got {timeout}")
+        check_number(f"tool {name!r}: retries", retries)
+        if timeout is not None:
+            check_number(f"tool {name!r}: timeout", timeout, positive=True)
         self.spec = ToolSpec(name, description, schema)
         self.function = function
         self.retries = retries

@@ -384,11 +384,9 @@ async def test_a_consumer_may_stop_a_resumed_run(streamed: bool) -> None:
             if event.kind == ("run_started" if streamed else "tool_finished"):
                 await stream.stop()
     partial = stream.partial
-    if streamed:  # before anything had happened there is no evidence
-        assert partial is None
-        return
     assert partial is not None
-    assert results(partial.messages) == [("1", "done"), ("2", "two"), ("3", NO_RESULT)]
+    first = NO_RESULT if streamed else "done"
+    assert results(partial.messages) == [("1", first), ("2", "two"), ("3", NO_RESULT)]
     await resumes(partial)
 
 
@@ -481,3 +479,39 @@ def test_a_run_paused_in_one_process_is_resumed_in_another() -> None:
     assert [m.content for m in history] == ["buy", "", "paid 1 by c:c1", "thanks"]
     assert {"c"} == {m.conversation_id for m in history}
     assert stored == dump_history(history[:2])
+
+
+@pytest.mark.parametrize(
+    ("answers", "named"),
+    [
+        (lambda: DeferredResults(approvals={"c": "no"}), "the approval of 'c'"),
+        (lambda: DeferredResults(approvals={"c": 1}), "the approval of 'c'"),
+        (lambda: Approval("false"), "approved must be bool"),  # type: ignore[arg-type]
+        (lambda: DeferredResults(external={"c": None}), "the external result of 'c'"),
+        (lambda: DeferredResults(external={"c": {"a": 1}}), "the external result of 'c'"),
+        (lambda: DeferredResults(approvals=["c"]), "approvals must be Mapping"),
+    ],
+)
+def test_only_an_answer_is_an_answer(answers: Any, named: str) -> None:
+    """What is merely truthy approves nothing."""
+    with pytest.raises(TypeError, match=named):
+        answers()
+
+
+async def test_options_of_a_resumed_run_are_checked_before_anything_runs() -> None:
+    agent = Agent(ScriptedModel(["x"]))
+    with pytest.raises(ValueError, match="unresolved must be one of"):
+        await agent.run("p", unresolved="interupt")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="deferred must be DeferredResults"):
+        await agent.run("p", deferred={"approvals": {}})  # type: ignore[arg-type]
+
+
+async def test_a_call_without_an_id_cannot_wait() -> None:
+    """Nothing could answer it: a run that pauses for it could never be resumed."""
+
+    @tool(requires_approval=True)
+    async def act() -> str:
+        return "unreached"
+
+    with pytest.raises(RunError, match="without an id cannot wait"):
+        await Agent(ScriptedModel([asks(("", "act"))]), tools=[act]).run("p")

@@ -13,6 +13,7 @@ import tenacity
 from golem import (
     Agent,
     EstimatedTokens,
+    Event,
     Message,
     RunError,
     RunStream,
@@ -380,3 +381,49 @@ async def test_usage_and_response_are_counted_once() -> None:
     response = Response(asks(("1", "echo")), Usage(3, 2), "tool_call")
     result = await Agent(ScriptedModel([response, "x"], usage=Usage(1, 1)), tools=[echo]).run("p")
     assert (Usage(4, 3), 2, 1) == (result.usage, result.requests, result.tool_calls)
+
+
+async def test_adding_up_prices_crosses_no_limit() -> None:
+    """Three times 0.1 is not more than 0.3."""
+    agent = looping(price=lambda usage: 0.1, limits=UsageLimits(cost=0.3))
+    with pytest.raises(RunError, match=r"cost limit of 0.3 \(used 0.4\)"):
+        await agent.run("p")
+
+
+def test_a_limit_of_cost_needs_a_price() -> None:
+    with pytest.raises(ValueError, match="needs a price"):
+        Agent(ScriptedModel(["x"]), limits=UsageLimits(cost=1))
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"timeout": -1}, ValueError),
+        ({"timeout": "5"}, TypeError),
+        ({"limits": 5}, TypeError),
+        ({"max_turns": 1.5}, TypeError),
+        ({"max_turns": True}, TypeError),
+        ({"output_retries": "1"}, TypeError),
+        ({"on_event": 5}, TypeError),
+        ({"journal": "file"}, TypeError),
+        ({"price": 0.1}, TypeError),
+    ],
+)
+def test_an_option_out_of_range_is_refused_at_once(
+    options: dict[str, Any], error: type[Exception]
+) -> None:
+    with pytest.raises(error, match=next(iter(options))):
+        Agent(ScriptedModel(["x"]), **options)
+
+
+@pytest.mark.parametrize("when", ["next_turn", "idle"])
+async def test_what_is_said_beyond_the_last_turn_stays_unsaid(when: Any) -> None:
+    def late(event: Event) -> None:
+        if event.kind == "tool_started":
+            stream.enqueue("late", when=when)
+
+    model = ScriptedModel([asks(("1", "echo"))])
+    stream = Agent(model, tools=[echo], max_turns=1, on_event=late).stream("p")
+    with pytest.raises(RunError, match="turn limit"):
+        await read(stream)
+    assert [message.content for message in stream.unsaid] == ["late"]

@@ -27,8 +27,7 @@ from golem._run.prepare import donated_conversation, prepare_history, start_mach
 from golem._run.rules import SayWhen, StopWhen
 from golem._run.tool_batch import ToolBatch
 from golem._run.waiting import StopNow, Waiting
-from golem.closing import CLEANUP_SECONDS
-from golem.context import RunContext
+from golem.context import Charge, RunContext
 from golem.errors import ModelRetry, RunError
 from golem.ids import new_id
 from golem.messages import Message, UserMessage
@@ -122,6 +121,23 @@ class Run:
         if self._machine is not None:
             self._machine.request_stop(when)
 
+    def charge(self, charge: Charge | None) -> None:
+        """Count what this run has consumed so far into that of its parent."""
+        if charge is None or self._machine is None:
+            return
+        ledger = self._machine.ledger
+        charge(
+            ledger.usage,
+            requests=ledger.requests,
+            tool_calls=ledger.tool_calls,
+            cost=ledger.cost,
+            abandoned=self._machine.abandoned,
+        )
+
+    def cut_short(self) -> None:
+        """The run is over; who still stores or shows its end has his grace."""
+        self._waiting.interrupt()
+
     async def events(self) -> AsyncGenerator[ev.Event, None]:
         """The run: every event as it happens, exactly one terminal event, last.
 
@@ -147,12 +163,13 @@ class Run:
         except BaseException as cancellation:
             attach(cancellation, self.partial)
             self._waiting.run_ends()
-            with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
+            with anyio.CancelScope(shield=True):  # each of those it waits for has its grace
                 await self._settle(self._stopped("the run was cancelled"))
             raise
         terminal, error = (self._ended(), None) if failure is None else self._failed(failure)
         try:
             await self._settle(terminal)
+            await self._waiting.remind()
         except BaseException as cancellation:
             attach(cancellation, self.partial)
             raise

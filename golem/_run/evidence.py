@@ -36,6 +36,16 @@ def partial_from(error: BaseException) -> Partial | None:
     return None
 
 
+def carries(error: BaseException) -> bool:
+    """Whether evidence hangs on the exception itself, or on a member of the group that it is."""
+    if _EVIDENCE in error.__dict__:
+        return True
+    members: tuple[BaseException, ...] = ()
+    if isinstance(error, BaseExceptionGroup):
+        members = cast("BaseExceptionGroup[BaseException]", error).exceptions
+    return any(map(carries, members))
+
+
 def attach(error: BaseException, partial: Partial | None) -> None:
     """Hang the evidence on an exception that passes through."""
     error.__dict__[_EVIDENCE] = partial

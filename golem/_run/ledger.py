@@ -41,12 +41,13 @@ class Ledger:
         if cost is not None:
             self.cost = (self.cost or 0.0) + cost
 
-    def crossed(self, *, about_to_run: int = 0) -> UsageLimitError | None:
-        """The first limit that is crossed, with `about_to_run` more tool calls."""
+    def crossed(self, *, about_to_run: int = 0, about_to_send: int = 0) -> UsageLimitError | None:
+        """The first limit crossed, now or with so many more tool calls and requests."""
         return self._limits.check(
             self.usage,
             requests=self.requests,
             tool_calls=self.tool_calls,
             cost=self.cost,
             about_to_run=about_to_run,
+            about_to_send=about_to_send,
         )

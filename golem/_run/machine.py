@@ -36,6 +36,7 @@ from golem.messages import AssistantMessage, Message, ToolCall, ToolMessage, Use
 from golem.model import Delta, FinishReason, Response
 from golem.output import ARRIVED
 from golem.result import Partial, Result
+from golem.usage import Usage
 
 C = TypeVar("C", CallModel, RunTools, DecodeOutput)
 
@@ -170,9 +171,9 @@ class Machine:
         if self._stop is not None and (self._completed_turns or self._batches):
             raise self.stop_now()
         self._check_limits()  # a sub-agent may have crossed one
-        self._transcript.add(self._steer("next_turn"))
         if self._turn >= self._rules.max_turns:
             raise RunFailure("loop", f"model turn limit exceeded after {self._turn} turns")
+        self._transcript.add(self._steer("next_turn"))
         return CallModel(self._turn, self.messages)
 
     def _decode(self, answer: AssistantMessage) -> Command | None:
@@ -188,6 +189,12 @@ class Machine:
         self._at(CallModel)
         self.ledger.requests += 1
         self._fragments = Fragments()
+
+    def check_request(self) -> None:
+        """Raise RunFailure (``usage``) where one more request would cross the limit of them."""
+        crossed = self.ledger.crossed(about_to_send=1)
+        if crossed is not None:
+            raise RunFailure("usage", str(crossed), crossed)
 
     def fragment(self, delta: Delta) -> None:
         """A piece of the answer has come; it is evidence should the stream die."""
@@ -242,6 +249,19 @@ class Machine:
     def tool_deferred(self) -> None:
         """The tool that was entered only said that its call must wait: it did not execute."""
         self.ledger.tool_calls -= 1
+
+    def charge(
+        self,
+        usage: Usage,
+        *,
+        requests: int,
+        tool_calls: int,
+        cost: float | None,
+        abandoned: Sequence[str] = (),
+    ) -> None:
+        """All that a sub-agent's run has consumed, and the calls whose threads it left behind."""
+        self.ledger.add_run(usage, requests=requests, tool_calls=tool_calls, cost=cost)
+        self.abandoned += abandoned
 
     def tool_finished(self, place: int, outcome: Outcome) -> None:
         """The outcome of the call at `place` of the batch."""
@@ -415,7 +435,8 @@ class Machine:
     def partial(self) -> Partial | None:
         """The evidence so far; None when there is none beyond what the caller knows already."""
         ledger = self.ledger
-        if not (self._fragments or ledger.usage or self._completed_turns or ledger.tool_calls):
+        begun = self._fragments or self._completed_turns or self._transcript.resolved
+        if not (begun or ledger.usage or ledger.tool_calls):
             return None
         return Partial(
             messages=self.messages,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from contextlib import aclosing
 
@@ -16,7 +18,7 @@ from golem._run.machine import Machine, RunFailure
 from golem._run.plan import Plan
 from golem._run.prepare import processed_by
 from golem._run.retry import Attempts
-from golem._run.waiting import Waiting
+from golem._run.waiting import GRACE_SECONDS, Waiting
 from golem.closing import closable
 from golem.codec import dump_message, load_message
 from golem.errors import ProtocolError
@@ -25,6 +27,8 @@ from golem.limits import UsageLimitError
 from golem.messages import AssistantMessage
 from golem.model import Delta, Request, Response
 from golem.rawjson import clean_text
+
+_log = logging.getLogger("golem")
 
 
 class ModelTurn:
@@ -59,11 +63,12 @@ class ModelTurn:
         self._waiting.turn_begins()
         request = await self._request()
         attempts: Attempts | None = None
-        attempt = 0
+        attempt, begun = 0, time.monotonic()
         while True:
             attempt += 1
             failure: Exception | None = None
             unstored: RunFailure | None = None
+            self._check()
             yield self._herald.event(ev.ModelStarted, self._command.turn, attempt, self._name())
             try:
                 self._waiting.check()  # what is not sent does not count
@@ -81,7 +86,7 @@ class ModelTurn:
             if failure is None:
                 return
             if self._plan.retry is not None and attempts is None:
-                attempts = Attempts(self._plan.retry)
+                attempts = Attempts(self._plan.retry, begun)
             await self._pause_after(failure, attempts)
 
     def _name(self) -> str:
@@ -90,6 +95,13 @@ class ModelTurn:
             return clean_text(str(getattr(self._plan.model, "model", "")))
         except Exception:  # noqa: BLE001 - a name is for show
             return ""
+
+    def _check(self) -> None:
+        """Raise RunFailure where a timeout has passed, StopNow where the run was stopped."""
+        try:
+            self._waiting.check()
+        except TimeoutError as error:
+            raise RunFailure("model", describe(error), error) from error
 
     def _finished(self, attempt: int, failure: Exception | None) -> ev.ModelFinished:
         turn, response = self._command.turn, self._response
@@ -107,18 +119,24 @@ class ModelTurn:
         )
 
     async def _pause_after(self, failure: Exception, attempts: Attempts | None) -> None:
-        """Wait for the next attempt, or end the run: nothing is repeated that was given out."""
-        if attempts is not None and not self._heard and self._response is None:
-            try:
-                delay = await self._waiting.on(attempts.delay_after(failure), turn=True)
-                if delay is not None:
-                    await self._waiting.on(anyio.sleep(delay), turn=True)
-                    return
-            except Exception as error:  # golem's own timeout, or the code of a policy
-                if error is not failure:
-                    error.__context__ = failure
-                raise RunFailure("model", describe(error), error) from error
-        raise RunFailure("model", describe(failure), failure)
+        """Wait for the next attempt, or end the run: nothing is repeated that was given out.
+
+        Raises RunFailure: ``usage`` where one more request is one too many, else ``model``.
+        """
+        if attempts is None or self._heard or self._response is not None:
+            raise RunFailure("model", describe(failure), failure)
+        try:
+            delay = await self._waiting.on(attempts.delay_after(failure), turn=True)
+            if delay is None:
+                raise failure
+            self._machine.check_request()
+            await self._waiting.on(anyio.sleep(delay), turn=True)
+        except RunFailure:
+            raise
+        except Exception as error:  # golem's own timeout, or the code of a policy
+            if error is not failure:
+                error.__context__ = failure
+            raise RunFailure("model", describe(error), error) from error
 
     async def _answer(self, request: Request) -> AsyncGenerator[ev.Event, None]:
         if not self._streaming:
@@ -127,20 +145,40 @@ class ModelTurn:
             return
         waiting_for = "first_token"
         async with aclosing(closable(self._items(request))) as answer:
-            while (item := await self._next(answer, waiting_for)) is not None:
+            while (
+                self._response is None
+                and (item := await self._next(answer, waiting_for)) is not None
+            ):
                 waiting_for = "between_tokens"
-                if self._response is not None:
-                    raise ProtocolError("the model went on after its response")
                 if isinstance(item, Response):
                     await self._take(item)
+                    continue
+                if not item:
                     continue
                 self._heard = True
                 for delta in item:  # all of it has come, so all of it is evidence
                     self._machine.fragment(delta)
                 for delta in item:
                     yield self._herald.delta(delta)
-        if self._response is None:
-            raise ProtocolError("the model ended its stream without a response")
+            if self._response is None:
+                raise ProtocolError("the model ended its stream without a response")
+            await self._to_the_end(answer)
+
+    async def _to_the_end(self, answer: AsyncIterator[Sequence[Delta] | Response]) -> None:
+        """Let a stream end behind its response, so that its connection is free for the next turn.
+
+        The turn is complete: what goes wrong here is logged, and nobody waits for it.
+        """
+        try:
+            with anyio.move_on_after(GRACE_SECONDS):
+                await anext(answer)
+                raise ProtocolError("the model went on after its response")
+        except StopAsyncIteration:
+            pass
+        except ProtocolError:
+            raise
+        except Exception:  # noqa: BLE001 - whatever a connection raises that is not needed any more
+            _log.exception("a model's stream failed behind its response")
 
     def _items(self, request: Request) -> AsyncIterator[Sequence[Delta] | Response]:
         """The answer in batches: the model's own, or of one delta each."""
@@ -170,7 +208,7 @@ class ModelTurn:
         if plan.request_processor is not None:
             try:
                 processing = processed_by(plan.request_processor, messages)
-                processed = await self._waiting.on(processing)
+                processed = await self._waiting.on(processing, turn=True)
                 messages, _ = normalize_history(processed)
             except Exception as error:
                 raise RunFailure("history", describe(error), error) from error
@@ -197,7 +235,7 @@ class ModelTurn:
             reason = f"token count failed before request: {describe(error)}"
             raise RunFailure("model", reason, error) from error
         if crosses:
-            crossed = UsageLimitError("per-request input token", limit, tokens)
+            crossed = UsageLimitError("per-request input token", limit, tokens, ahead=True)
             raise RunFailure("usage", str(crossed), crossed)
 
 

@@ -69,7 +69,7 @@ def check_answers(
         for part in answer.parts if isinstance(answer, ToolResult) else ():
             try:
                 part.validate()
-            except ValueError as error:
+            except (AttributeError, ValueError) as error:
                 raise HistoryError(f"external result of {call_id!r}: {error}") from error
     for call_id, call in pending.items():
         if unresolved == "error" and call_id not in given:

@@ -48,23 +48,31 @@ DEFAULT_RETRY: Final = tenacity.AsyncRetrying(
 
 
 class Attempts:
-    """The failures of one request, and what a policy makes of them."""
+    """The failures of one request, and what a policy makes of them.
 
-    def __init__(self, policy: tenacity.BaseRetrying) -> None:
+    `begun` is when its first attempt was, on ``time.monotonic()``: tenacity's clock.
+    """
+
+    def __init__(self, policy: tenacity.BaseRetrying, begun: float) -> None:
         self._policy = policy.copy()
         self._state = tenacity.RetryCallState(self._policy, None, (), {})
+        self._state.start_time = begun
 
     async def delay_after(self, error: Exception) -> float | None:
         """Seconds to wait before the next attempt; None: the error is final."""
         state = self._state
         state.set_exception((type(error), error, error.__traceback__))
-        if not await _answer(self._policy.retry(state)):
+        policy = self._policy
+        if not getattr(policy, "enabled", True) or not await _answer(policy.retry(state)):
             return None
-        if await _answer(self._policy.stop(state)):
-            return None
-        delay = float(await _answer(self._policy.wait(state)))
-        state.idle_for += delay
+        if policy.after is not None:
+            await _answer(policy.after(state))
+        delay = float(await _answer(policy.wait(state)))
         state.upcoming_sleep = delay
+        if await _answer(policy.stop(state)):
+            return None
+        state.next_action = tenacity.RetryAction(delay)
+        state.idle_for += delay
         if self._policy.before_sleep is not None:
             await _answer(self._policy.before_sleep(state))
         state.prepare_for_next_attempt()

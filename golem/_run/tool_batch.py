@@ -126,6 +126,10 @@ class ToolBatch:
         call = self._batch.calls[place]
         before = cancel_requests()
         outcome = ready if not isinstance(ready, Ready) else await self._execute(call, ready)
+        if isinstance(outcome, Deferred) and not call.id:
+            outcome = Crashed(
+                ValueError("a call without an id cannot wait: nothing could answer it")
+            )
         self._machine.tool_finished(place, outcome)
         if not isinstance(outcome, Rejected):
             await self._journal.write_result(self._machine, self._batch.result(place))
@@ -144,7 +148,7 @@ class ToolBatch:
             tool_name=call.name,
             attempt=machine.rejections(call.name) + 1,
             approved=self._command.approved,
-            charge=machine.ledger.add_run,
+            charge=machine.charge,
         )
         machine.tool_started()
         try:

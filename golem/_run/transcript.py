@@ -62,6 +62,11 @@ class Transcript:
         """What the run has added: answers to pending calls first, then in order."""
         return self._resolved + self._added
 
+    @property
+    def resolved(self) -> bool:
+        """Whether the pending turn of a resumed run has got results."""
+        return bool(self._resolved)
+
     def joined(self) -> Iterator[Added]:
         """The messages that have joined since this was last asked."""
         while self._untold:

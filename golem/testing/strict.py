@@ -35,6 +35,11 @@ class Strict:
     def __repr__(self) -> str:
         return f"Strict({self._model!r})"
 
+    @property
+    def native_output(self) -> bool:
+        """Whether the model can enforce an output schema."""
+        return bool(getattr(self._model, "native_output", False))
+
     async def generate(self, request: Request) -> Response:
         """The model's answer."""
         _judge(request)

@@ -164,10 +164,14 @@ LONE = "lone \ud800 half"
         [asks(("1", "echo", '{"said": "\ud800"}')), "x"],
         [asks(("\ud800", "\ud800")), "x"],
         [AssistantMessage("x", thinking=(Thinking(LONE),))],
+        [
+            asks(("1", "echo", '{"said": "\\ud800"}')),
+            Fragments([TextDelta("x"), ValueError("dies")]),
+        ],
         [ValueError(LONE)],
         [Fragments([TextDelta(LONE), ValueError(LONE)])],
     ],
-    ids=["text", "arguments", "names", "thinking", "error", "dying"],
+    ids=["text", "arguments", "names", "thinking", "arguments in a partial", "error", "dying"],
 )
 async def test_lone_surrogates_of_a_model_stay_outside(script: list[Any]) -> None:
     recorder = Recorder()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -20,16 +21,17 @@ from golem import (
     RunStream,
     TransportError,
     Usage,
+    closing,
     normalize_history,
     tool,
 )
-from golem._run import waiting
-from golem.events import RunFailed, RunStopped
+from golem._run import model_turn, waiting
+from golem.events import RunFailed, RunFinished, RunStopped
 from golem.history.repair import NO_RESULT
 from golem.model import Delta, Request, Response
 from golem.model import TextDelta as Text
 from golem.testing import ScriptedModel
-from tests.run.support import Recorder, asks, echo, well_formed
+from tests.run.support import Recorder, SlowRecorder, asks, echo, well_formed
 
 
 class Stored:
@@ -98,22 +100,17 @@ async def test_a_turn_is_stored_before_its_end_is_shown() -> None:
     assert stored.contents == ["p", "hello"]
 
 
-async def test_a_turn_whose_connection_fails_behind_it_is_stored_and_told() -> None:
+@pytest.mark.parametrize("then", [fails, hangs])
+async def test_a_turn_is_complete_whatever_its_connection_does_behind_it(
+    then: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model_turn, "GRACE_SECONDS", 0.01)
     stored, recorder = Stored(), Recorder()
-    stream = Agent(Answers(fails), journal=stored, on_event=recorder).stream("p")
+    stream = Agent(Answers(then), journal=stored, on_event=recorder).stream("p")
     await read(stream)
     assert stored.contents == ["p", "hello"]
-    assert recorder.kinds[-2:] == ["message_added", "run_failed"]
-    assert stream.partial is not None
-    assert stored.messages == stream.partial.messages
+    assert recorder.kinds[-2:] == ["message_added", "run_finished"]
     well_formed(recorder.events)
-
-
-async def test_a_turn_whose_connection_hangs_behind_it_is_stored() -> None:
-    stored = Stored()
-    stream = Agent(Answers(hangs), journal=stored, timeout=0.02).stream("p")
-    await read(stream)
-    assert stored.contents == ["p", "hello"]
 
 
 async def test_a_turn_that_has_no_price_is_stored_and_told() -> None:
@@ -244,6 +241,81 @@ async def test_a_stop_lets_the_journal_store_what_it_closes() -> None:
     await read(stream)
     assert isinstance(stream.outcome, RunStopped)
     assert stored.contents == ["p", "", NO_RESULT]
+
+
+async def test_an_observers_own_cancelled_error_fails_no_run(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """It awaited a task that somebody else has cancelled."""
+
+    async def observe(event: Event) -> None:
+        raise asyncio.CancelledError
+
+    assert (await Agent(ScriptedModel(["x"]), on_event=observe).run("p")).output == "x"
+    assert "an observer of run" in caplog.text
+
+
+def test_a_cancellation_that_the_last_observer_swallows_reaches_the_caller() -> None:
+    async def observe(event: Event) -> None:
+        if event.kind == "run_finished":
+            try:
+                await asyncio.sleep(60)
+            except asyncio.CancelledError:
+                return
+
+    async def main() -> None:
+        async with asyncio.timeout(0.05):
+            await Agent(ScriptedModel(["x"]), on_event=observe).run("p")
+
+    with pytest.raises(TimeoutError):
+        asyncio.run(main())
+
+
+@pytest.mark.usefixtures("short_grace")
+async def test_a_stop_frees_a_run_whose_end_an_observer_hangs_on(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    entered = anyio.Event()
+
+    async def observe(event: Event) -> None:
+        if event.kind == "run_finished":
+            entered.set()
+            await anyio.sleep_forever()
+
+    stream = Agent(ScriptedModel(["x"]), on_event=observe).stream("p")
+    async with anyio.create_task_group() as group:
+        group.start_soon(read, stream)
+        await entered.wait()
+        assert isinstance(await stream.stop(), RunFinished)
+    assert "hung at event" in caplog.text
+
+
+async def test_every_observer_gets_the_end_though_the_connection_closes_slowly(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(closing, "CLEANUP_SECONDS", 0.02)
+
+    class Peer:
+        def __aiter__(self) -> Peer:
+            return self
+
+        async def __anext__(self) -> Delta:
+            return Text("x")
+
+        async def aclose(self) -> None:
+            await anyio.sleep_forever()
+
+    class Model:
+        async def generate(self, request: Request) -> Response:
+            raise NotImplementedError
+
+        def stream(self, request: Request) -> Any:
+            return Peer()
+
+    recorder = SlowRecorder()
+    stream = Agent(Model(), on_event=recorder).stream("p")
+    await read(stream, until="text_delta")
+    assert recorder.kinds[-1] == "run_stopped"
 
 
 @pytest.mark.usefixtures("short_grace")

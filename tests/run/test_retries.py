@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import time
 from typing import Any
 
 import anyio
@@ -17,8 +19,10 @@ from golem import (
     RunError,
     TransportError,
     Usage,
+    UsageLimits,
     partial_from,
 )
+from golem._run import model_turn
 from golem._run.retry import DEFAULT_RETRY, Attempts, wait_as_told
 from golem.events import ModelFinished, ModelStarted
 from golem.model import TextDelta
@@ -99,7 +103,13 @@ async def test_a_stream_that_dies_before_its_first_fragment_is_retried() -> None
     assert (await consume(Agent(model, retry=policy()), True)).output == "ok"
 
 
-async def test_a_stream_that_dies_behind_its_response_is_not_repeated() -> None:
+@pytest.mark.parametrize("hangs", [False, True])
+async def test_what_comes_behind_a_response_changes_nothing(
+    hangs: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The turn is complete, in a stream as in a plain request."""
+    monkeypatch.setattr(model_turn, "GRACE_SECONDS", 0.01)
+
     class Dies:
         def __init__(self) -> None:
             self.requests = 0
@@ -111,13 +121,14 @@ async def test_a_stream_that_dies_behind_its_response_is_not_repeated() -> None:
             self.requests += 1
             answer = await ScriptedModel(["x"]).generate(request)
             yield answer
+            if hangs:
+                await anyio.sleep_forever()
             raise DOWN
 
     model: Any = Dies()
-    with pytest.raises(RunError) as caught:
-        await consume(Agent(model, retry=policy()), True)
+    assert (await consume(Agent(model, retry=policy()), True)).output == "x"
     assert model.requests == 1
-    assert [m.content for m in caught.value.partial.messages] == ["p", "x"]  # type: ignore[union-attr]
+    assert ("failed behind its response" in caplog.text) is not hangs
 
 
 @both_forms
@@ -139,12 +150,12 @@ async def test_retry_after_is_honoured_up_to_two_minutes(
     told: float | None, seconds: float
 ) -> None:
     error = APIError("slow down", status=429, retryable=True, retry_after=told)
-    attempts = Attempts(policy(wait=wait_as_told(tenacity.wait_fixed(7))))
+    attempts = Attempts(policy(wait=wait_as_told(tenacity.wait_fixed(7))), time.monotonic())
     assert seconds == await attempts.delay_after(error)
 
 
 async def test_the_default_waits_longer_each_time_and_gives_up_after_the_third() -> None:
-    attempts = Attempts(DEFAULT_RETRY)
+    attempts = Attempts(DEFAULT_RETRY, time.monotonic())
     delays = [await attempts.delay_after(DOWN) for _ in range(3)]
     assert None is delays[2]
     assert all(delay is not None and 0 <= delay <= 8 for delay in delays[:2])
@@ -252,3 +263,30 @@ async def test_fragments_of_what_is_retried_are_no_part_of_the_answer() -> None:
     model = ScriptedModel([DOWN, Fragments([TextDelta("a"), TextDelta("b")])])
     result = await consume(Agent(model, retry=policy()), True)
     assert AssistantMessage("ab").content == result.output
+
+
+async def test_a_policys_parts_are_asked_as_tenacity_asks_them() -> None:
+    """Waits first, so that ``stop`` knows of it; the clock runs from the first attempt."""
+    late = policy(stop=tenacity.stop_after_delay(30), wait=tenacity.wait_none())
+    assert await Attempts(late, time.monotonic() - 60).delay_after(DOWN) is None
+    too_long = policy(stop=tenacity.stop_before_delay(30), wait=tenacity.wait_fixed(60))
+    assert await Attempts(too_long, time.monotonic()).delay_after(DOWN) is None
+
+
+async def test_tenacitys_own_callbacks_work(caplog: pytest.LogCaptureFixture) -> None:
+    log = logging.getLogger("tests.retries")
+    told = policy(
+        wait=tenacity.wait_none(),
+        before_sleep=tenacity.before_sleep_log(log, logging.WARNING),
+        after=tenacity.after_log(log, logging.WARNING),
+    )
+    assert (await Agent(ScriptedModel([DOWN, "ok"]), retry=told).run("p")).output == "ok"
+    assert "Retrying" in caplog.text
+
+
+async def test_no_retry_crosses_the_limit_of_requests() -> None:
+    model = ScriptedModel([DOWN] * 10)
+    many = policy(wait=tenacity.wait_none(), stop=tenacity.stop_after_attempt(10))
+    with pytest.raises(RunError, match=r"request limit of 2 \(would use 3\)") as caught:
+        await Agent(model, retry=many, limits=UsageLimits(requests=2)).run("p")
+    assert (caught.value.stage, len(model.requests)) == ("usage", 2)

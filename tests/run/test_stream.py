@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import warnings
 from collections.abc import AsyncIterator
+from random import Random
 from typing import Any, TypeVar
 
 import anyio
@@ -19,6 +20,7 @@ from golem import (
     RunStream,
     TransportError,
     Usage,
+    partial_from,
     tool,
 )
 from golem.events import TERMINAL, RunFinished, RunStopped, TextDelta, ToolFinished, ToolStarted
@@ -425,3 +427,84 @@ async def test_a_slow_reader_meets_no_task_of_golems() -> None:
             assert inside == 0
             if isinstance(event, (ToolStarted, ToolFinished)):
                 assert event.name == "count"
+
+
+@pytest.mark.parametrize("seed", range(40))
+async def test_closing_and_stopping_beside_each_other_never_collide(seed: int) -> None:
+    """A client disconnects while the user presses stop, and the connection closes slowly."""
+    random = Random(seed)
+
+    class Slow:
+        async def generate(self, request: Request) -> Response:
+            raise NotImplementedError
+
+        async def stream(self, request: Request) -> AsyncIterator[Delta | Response]:
+            try:
+                while True:
+                    await anyio.lowlevel.checkpoint()
+                    yield Text("x")
+            finally:
+                with anyio.CancelScope(shield=True):
+                    for _ in range(5):
+                        await anyio.lowlevel.checkpoint()
+
+    async def observe(event: Event) -> None:
+        await anyio.lowlevel.checkpoint()
+
+    recorder = Recorder()
+    stream = Agent(Slow(), on_event=observe).stream("p", on_event=recorder)
+
+    async def wait(most: int) -> None:
+        for _ in range(random.randrange(most)):
+            await anyio.lowlevel.checkpoint()
+
+    async def reader() -> None:
+        async with stream:
+            for _ in range(random.randrange(1, 12)):
+                await anext(stream, None)
+
+    async def closer() -> None:
+        await wait(60)
+        await stream.aclose()
+
+    async def stopper() -> None:
+        await wait(60)
+        await stream.stop(random.choice(["now", "after_model"]), within=0.001)
+
+    async with anyio.create_task_group() as group:
+        for task in random.sample([reader, closer, closer, stopper, stopper], 5):
+            group.start_soon(task)
+    assert isinstance(stream.outcome, RunStopped)
+    well_formed(recorder.events)
+
+
+async def test_a_tool_that_closes_its_stream_stops_the_run() -> None:
+    @tool
+    async def close() -> str:
+        await stream.aclose()
+        await anyio.sleep_forever()
+        return "unreached"
+
+    stream = Agent(ScriptedModel([asks(("1", "close"))]), tools=[close]).stream("p")
+    async with stream:
+        async for _ in stream:
+            pass
+    assert isinstance(stream.outcome, RunStopped)
+
+
+async def test_a_reader_cancelled_while_handling_another_runs_error_has_his_own_evidence() -> None:
+    found: list[Any] = []
+    with anyio.CancelScope() as scope:
+        try:
+            await Agent(ScriptedModel([asks(("1", "boom"))]), tools=[boom]).run("A")
+        except RunError:
+            try:
+                async with Agent(ScriptedModel(["b"])).stream("B") as stream:
+                    async for event in stream:
+                        if event.kind == "message_added" and event.message.content == "b":
+                            scope.cancel()
+                            await anyio.lowlevel.checkpoint()
+            except BaseException as error:
+                found.append(partial_from(error))
+                raise
+    assert [message.content for message in found[0].messages] == ["B", "b"]
