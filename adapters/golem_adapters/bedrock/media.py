@@ -16,7 +16,7 @@ from golem_adapters._toolkit.body import Wire
 from golem_adapters._toolkit.lenient import members, text
 from golem_adapters.bedrock.dialect import ConverseDialect
 
-_OFFICE: Final = "application/vnd.openxmlformats-officedocument"
+_OFFICE: Final = "vnd.openxmlformats-officedocument"
 _TEXTS: Final = ("application/json", "application/xml", "application/yaml")
 _FORMATS: Final[Mapping[str, Mapping[str, str]]] = {
     "image": {"jpg": "jpeg", "jpeg": "jpeg", "png": "png", "gif": "gif", "webp": "webp"},
