@@ -37,7 +37,7 @@ from golem_adapters.bedrock.blocks import (
     own_blocks,
     thought,
 )
-from golem_adapters.bedrock.dialect import ConverseDialect
+from golem_adapters.bedrock.dialect import CALL_IDS, ConverseDialect
 from golem_adapters.bedrock.media import content_block
 from golem_adapters.bedrock.turns import Entry, Turn, said, settled
 
@@ -81,7 +81,7 @@ class _Walk:
 
     def __init__(self, dialect: ConverseDialect) -> None:
         self._dialect = dialect
-        self._ids = CallIds(dialect.ids)
+        self._ids = CallIds(CALL_IDS)
         self._used: set[str] = set()  # ids of what the server's own tools did
         self._documents = 0
         self._media: list[Entry] = []

@@ -14,11 +14,8 @@ from typing import Any, Final
 
 from golem_adapters._toolkit.calls import IdRule
 
-CALL_IDS: Final = IdRule(r"[a-zA-Z0-9_.:-]{1,64}", length=32, prefix="tooluse_")
-"""What the service takes as `toolUseId`."""
-
-STRICT_IDS: Final = IdRule(r"[a-zA-Z0-9_-]{1,64}", length=32, prefix="tooluse_")
-"""What Claude takes of them."""
+CALL_IDS: Final = IdRule(r"[a-zA-Z0-9_-]{1,64}", length=32, prefix="tooluse_")
+"""What every family takes as `toolUseId`; the service itself takes dots and colons too."""
 
 EFFORT: Final = "{effort}"
 """Stands in `ConverseDialect.effort` where the effort goes."""
@@ -34,9 +31,6 @@ class ConverseDialect:
 
     name: str
     """Stamped on thinking and native blocks, which only go back to the family of that name."""
-
-    ids: IdRule = CALL_IDS
-    """Which call ids it takes."""
 
     system: bool = True
     """Whether it takes instructions; else they open the first message of the user."""
@@ -71,7 +65,6 @@ class ConverseDialect:
 
 CLAUDE: Final = ConverseDialect(
     "bedrock-claude",
-    ids=STRICT_IDS,
     media=_PICTURES,
     s3=frozenset({"document"}),
     beside_results=frozenset({"text", "image"}),

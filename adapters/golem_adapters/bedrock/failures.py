@@ -60,7 +60,8 @@ def frame_error(frame: Frame, headers: Mapping[str, str], *, secrets: Secrets) -
     """The error that an exception or error frame of a stream means."""
     _, message = _complaint(frame.payload)
     message = message or frame.headers.get(":error-message", "")
-    return _error(_type_name(frame.name), message, headers, secrets)
+    kind = _type_name(frame.name)
+    return _error(kind[:1].upper() + kind[1:], message, headers, secrets)
 
 
 def error_within(body: bytes, headers: Mapping[str, str], *, secrets: Secrets) -> APIError | None:
@@ -94,9 +95,8 @@ def _error(kind: str, message: str, headers: Mapping[str, str], secrets: Secrets
 
 
 def _type_name(spelled: str) -> str:
-    """``ThrottlingException`` for every way in which a type is spelled."""
-    name = spelled.partition(":")[0].rpartition("#")[2].strip()
-    return name[:1].upper() + name[1:]
+    """A type without the namespace in front of it and the address behind it."""
+    return spelled.partition(":")[0].rpartition("#")[2].strip()
 
 
 def _complaint(body: bytes) -> tuple[str, str]:
