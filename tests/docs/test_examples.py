@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -27,6 +28,9 @@ OFFLINE = {
     "testing_without_a_provider.py": "passed: streamed_as_you_like",
     "tools.py": "c4 order   FAILED only 2 left of 'cup'",
 }
+WITHOUT_A_KEY = {
+    "bedrock_converse.py": "AWS_REGION=us-east-1 AWS_BEARER_TOKEN_BEDROCK=...",
+}
 WITH_A_MODEL = {"conversation.py", "demo.py"}
 HELPERS = {"choose_model.py"}
 
@@ -43,6 +47,21 @@ def test_an_offline_example_runs(name: str) -> None:
     assert OFFLINE[name] in done.stdout
 
 
+@pytest.mark.parametrize("name", sorted(WITHOUT_A_KEY))
+def test_a_providers_example_says_what_it_needs(name: str) -> None:
+    own = ("AWS_", "ANTHROPIC_", "GEMINI_", "GOOGLE_", "OPENAI_")
+    keyless = {name: value for name, value in os.environ.items() if not name.startswith(own)}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(EXAMPLES / name)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=keyless,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert WITHOUT_A_KEY[name] in done.stdout
+
+
 def test_no_example_is_forgotten() -> None:
     programs = {path.name for path in EXAMPLES.glob("*.py")}
-    assert programs == OFFLINE.keys() | WITH_A_MODEL | HELPERS
+    assert programs == OFFLINE.keys() | WITHOUT_A_KEY.keys() | WITH_A_MODEL | HELPERS
