@@ -449,3 +449,41 @@ def test_no_model_knows_more_than_its_family() -> None:
     thought = {"reasoningContent": {"redactedContent": "eA=="}}
     found = {m: plainly([thought], m).message.thinking[0].provider for m in (CLAUDE, NOVA, "m")}
     assert found == {CLAUDE: "bedrock-claude", NOVA: "bedrock-nova", "m": "bedrock"}
+
+
+DEEP = [b"[" * depth + b"]" * depth for depth in (500, 100_000)]
+
+
+@pytest.mark.parametrize("deep", DEEP)
+@pytest.mark.parametrize(
+    ("name", "payload"),
+    [
+        ("contentBlockDelta", b'{"delta":{"x":@}}'),
+        ("contentBlockDelta", b'{"delta":{"citation":@}}'),
+        ("contentBlockDelta", b'{"delta":{"toolUse":{"input":@}}}'),
+        ("contentBlockDelta", b'{"delta":{"reasoningContent":@}}'),
+        ("contentBlockStart", b'{"start":{"x":@}}'),
+        ("contentBlockStart", b'{"start":{"toolUse":{"name":"f","input":{"a":@}}}}'),
+        ("metadata", b'{"usage":@}'),
+    ],
+)
+def test_nesting_past_every_use_ends_in_an_answer_or_a_typed_error(
+    name: str, payload: bytes, deep: bytes
+) -> None:
+    bad = frame({":event-type": name}, payload.replace(b"@", deep))
+    outcome = drive([bad + framed([*block_events(1, HELLO), *ended()])])
+    assert outcome.told == outcome.said
+    assert isinstance(outcome.error, ProtocolError) or outcome.message.content == "Hello"
+
+
+def test_a_number_with_more_digits_than_any_reader_takes_loses_no_call() -> None:
+    args = b'{"n":%s}' % (b"1" * 5000)
+    body = spelled(answer([{"toolUse": {"toolUseId": "c", "name": "f", "input": 0}}]))
+    (call,) = decode(body.replace(b'"input":0', b'"input":' + args)).message.tool_calls
+    assert call.args.encode() == args
+    event_data = b'{"delta":{"toolUse":{"input":' + json.dumps(args.decode()).encode() + b"}}}"
+    piece = frame({":event-type": "contentBlockDelta"}, event_data)
+    (streamed,) = drive([framed([OPENED]) + piece + framed(ended())]).message.tool_calls
+    assert streamed.args == call.args
+    bad = frame({":event-type": "contentBlockDelta"}, b'{"delta":{"x":%s}}' % args)
+    assert drive([bad + framed([*block_events(1, HELLO), *ended()])]).message.content == "Hello"

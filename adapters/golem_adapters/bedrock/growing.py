@@ -14,6 +14,7 @@ from golem_adapters._toolkit.calls import ArgumentText
 from golem_adapters._toolkit.lenient import clean, is_array, is_object, text
 from golem_adapters.bedrock.blocks import (
     CITED,
+    NOTHING,
     REASONING,
     TEXT,
     TOOL_RESULT,
@@ -82,7 +83,8 @@ class GrowingBlock:
     def began_with(self) -> str:
         """The argument text that stood where the block began; servers send it in pieces."""
         given = self._start.get("input") if is_object(self._start) else None
-        return bytes(written(given)).decode() if is_object(given) else text(given)
+        found = bytes(written(given)).decode() if is_object(given) else text(given)
+        return "" if found == "null" else found
 
     # --- pieces
 
@@ -139,9 +141,8 @@ class GrowingBlock:
 
     def built(self) -> list[Block]:
         """The block as far as it has come; two where reasoning is shown and hidden."""
-        found = [{self._kind_now(): value} for value in self._values()]
-        raws = (Raw(msgspec.json.encode(clean(block))) for block in found)
-        return [block for raw in raws if (block := read_block(raw)) is not None]
+        found = ({self._kind_now(): value} for value in self._values())
+        return [block for one in found if (block := read_block(_encoded(one))) is not None]
 
     def _kind_now(self) -> str:
         return CITED if self.kind == TEXT and self._citations else self.kind
@@ -174,6 +175,14 @@ class GrowingBlock:
         args = args.strip(_BLANKS) or self.began_with or "{}"
         started: dict[str, Any] = self._start if is_object(self._start) else {}
         return {"toolUseId": "", "name": "", **started, "input": _input(args)}
+
+
+def _encoded(block: dict[str, Any]) -> Raw:
+    """`block` as JSON; nothing for one that is nested past every use."""
+    try:
+        return Raw(msgspec.json.encode(clean(block)))
+    except RecursionError:
+        return NOTHING
 
 
 def _input(args: str) -> Raw:

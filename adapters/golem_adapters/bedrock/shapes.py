@@ -136,7 +136,7 @@ def read_piece(raw: Raw) -> Piece:
     try:
         return _pieces.decode(raw)
     except (msgspec.DecodeError, RecursionError):
-        found = members(read_json(bytes(raw)))
+        found = read_members(raw)
     thoughts = found.get("reasoningContent")
     use = found.get("toolUse")
     return Piece(
@@ -145,6 +145,14 @@ def read_piece(raw: Raw) -> Piece:
         reasoningContent=_thought(thoughts) if is_object(thoughts) else None,
         citation=written(found.get("citation")),
     )
+
+
+def read_members(raw: Raw) -> dict[str, Any]:
+    """The members of the object in `raw`; none where it is no object, or nested past every use."""
+    try:
+        return members(read_json(bytes(raw)))
+    except ValueError:
+        return {}
 
 
 def _thought(found: dict[str, Any]) -> Thought:

@@ -22,7 +22,7 @@ from golem.model import (
     ThinkingDelta,
     ToolCallDelta,
 )
-from golem_adapters._toolkit.lenient import members, read_json, text
+from golem_adapters._toolkit.lenient import members, text
 from golem_adapters.bedrock.blocks import (
     NOTHING,
     REASONING,
@@ -37,7 +37,7 @@ from golem_adapters.bedrock.blocks import (
 from golem_adapters.bedrock.dialect import ALL_MEDIA
 from golem_adapters.bedrock.growing import GrowingBlock, ToldCall
 from golem_adapters.bedrock.media import made_part
-from golem_adapters.bedrock.shapes import Answer, Piece, Thought, read_piece
+from golem_adapters.bedrock.shapes import Answer, Piece, Thought, read_members, read_piece
 from golem_adapters.bedrock.usage import usage_of
 
 _FINISH: Final[Mapping[str, FinishReason]] = {
@@ -95,7 +95,7 @@ class Turn:
 
     def open(self, index: int | None, start: Raw, deltas: list[Delta]) -> None:
         """A block begins; most only begin with their first piece."""
-        found = members(read_json(bytes(start)))
+        found = read_members(start)
         for kind, value in found.items():
             if kind not in _TOLD:
                 known = self._by_index.get(index) if index is not None else None
@@ -132,7 +132,7 @@ class Turn:
         if piece.citation != NOTHING:
             self._target(index, TEXT, deltas).cited(piece.citation)
         if piece == _NO_PIECE:
-            for kind, value in members(read_json(bytes(raw))).items():
+            for kind, value in read_members(raw).items():
                 self._target(index, kind, deltas).grown(value)
 
     def _reason(self, growing: GrowingBlock, piece: Thought, deltas: list[Delta]) -> None:
