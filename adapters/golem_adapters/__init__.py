@@ -10,14 +10,18 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from golem_adapters.anthropic.model import Anthropic as Anthropic
     from golem_adapters.azure.model import AzureOpenAI as AzureOpenAI
+    from golem_adapters.bedrock.model import Bedrock as Bedrock
+    from golem_adapters.bedrock.sigv4 import AWSCredentials as AWSCredentials
     from golem_adapters.openai.model import OpenAI as OpenAI
     from golem_adapters.openai_responses.model import OpenAIResponses as OpenAIResponses
 
-__all__ = ["Anthropic", "AzureOpenAI", "OpenAI", "OpenAIResponses"]
+__all__ = ["AWSCredentials", "Anthropic", "AzureOpenAI", "Bedrock", "OpenAI", "OpenAIResponses"]
 
 _HOME = {
+    "AWSCredentials": "golem_adapters.bedrock.sigv4",
     "Anthropic": "golem_adapters.anthropic.model",
     "AzureOpenAI": "golem_adapters.azure.model",
+    "Bedrock": "golem_adapters.bedrock.model",
     "OpenAI": "golem_adapters.openai.model",
     "OpenAIResponses": "golem_adapters.openai_responses.model",
 }

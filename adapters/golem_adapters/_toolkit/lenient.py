@@ -15,9 +15,17 @@ from golem import rawjson
 def read_json(data: bytes) -> Any:
     """Any JSON, however careless: bad UTF-8, raw control characters, NaN. Raises ValueError."""
     try:
-        return json.loads(data.decode("utf-8", "replace"), strict=False)
+        return json.loads(data.decode("utf-8", "replace"), strict=False, parse_int=_integer)
     except RecursionError:
         raise ValueError("nested too deep") from None
+
+
+def _integer(text: str) -> float:
+    """A whole number; one with more digits than Python reads is infinite, and JSON all the same."""
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)
 
 
 def is_object(value: object) -> TypeGuard[dict[str, Any]]:

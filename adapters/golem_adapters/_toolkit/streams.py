@@ -1,4 +1,4 @@
-"""What the stream decoders of JSON over server-sent events have in common. Pure.
+"""What the stream decoders of all adapters have in common. Pure.
 
 An adapter says what an event means; here is how the bytes become events, what is done with a
 plain body where a stream was asked for, and the one place where a stream's end is judged.
@@ -7,12 +7,14 @@ All errors carry what had come as `partial`.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Generic, Protocol, TypeVar
 
 from golem.errors import ProtocolError, ProviderError, TransportError
 from golem.messages import AssistantMessage
 from golem.model import Delta, Response
 from golem.wire.sse import MAX_EVENT, ServerSentEvent, SSEDecoder
+
+Event = TypeVar("Event")
 
 MAX_ANSWER: Final = 256 * 1024 * 1024
 """Most bytes of one streamed answer, as of a plain one: no server fills the memory."""
@@ -23,11 +25,23 @@ def is_event_stream(body: bytes) -> bool:
     return body[:1024].lstrip(b"\xef\xbb\xbf \r\n").startswith((b"data:", b"event:", b"id:", b":"))
 
 
-class AnswerStream:
+class Cutter(Protocol[Event]):
+    """Cuts the bytes of a stream into events: `golem.wire.sse`, `golem.wire.eventstream`."""
+
+    def feed(self, chunk: bytes) -> list[Event]:
+        """The events that `chunk` completes; raises ProtocolError for what is none."""
+        ...
+
+    def close(self) -> list[Event]:
+        """What the end completes; raises ProviderError where that cannot be the end."""
+        ...
+
+
+class EventAnswer(Generic[Event]):
     """A `golem.wire.http.StreamDecoder`; subclasses give the four methods that raise here."""
 
-    def __init__(self) -> None:
-        self._events = SSEDecoder()
+    def __init__(self, events: Cutter[Event]) -> None:
+        self._events = events
         self._failure: ProviderError | None = None
         self._plain: list[bytes] | None = None
         self._size = 0
@@ -65,8 +79,7 @@ class AnswerStream:
         if self._plain is not None and lost is None and not self.done:
             return deltas, self._whole(b"".join(self._plain), deltas)
         if not self.done:
-            for event in self._events.close():
-                self._takes(event, deltas)
+            self._take_rest(lost, deltas)
         answer = self._response(deltas) if self._failure is None else None
         if answer is not None:
             return deltas, answer
@@ -74,11 +87,22 @@ class AnswerStream:
         failure.partial = self._partial()
         raise failure
 
+    def _take_rest(self, lost: TransportError | None, deltas: list[Delta]) -> None:
+        """Take in what the end of the body completes, unless it cannot be the end."""
+        try:
+            events = self._events.close()
+        except ProviderError as error:
+            self._failure = lost if lost is not None and error.retryable else error
+            return
+        for event in events:
+            self._takes(event, deltas)
+
     def _begin(self, chunk: bytes) -> None:
         """Tell an event stream from a plain body.
 
         JSON, because some servers ignore that a stream was asked for, or a gateway's HTML page.
-        No line of an event stream that means anything begins like one of these.
+        No line of an event stream that means anything begins like one of these, and no frame:
+        it would be longer than a gigabyte.
         """
         head = chunk.lstrip()
         if head:
@@ -94,7 +118,7 @@ class AnswerStream:
 
     # --- the adapter's own
 
-    def _takes(self, event: ServerSentEvent, deltas: list[Delta]) -> bool:
+    def _takes(self, event: Event, deltas: list[Delta]) -> bool:
         """Take one event in, appending to `deltas`; whether what follows it matters."""
         raise NotImplementedError
 
@@ -109,3 +133,10 @@ class AnswerStream:
     def _partial(self) -> AssistantMessage | None:
         """The message as far as it has come; None before anything."""
         raise NotImplementedError
+
+
+class AnswerStream(EventAnswer[ServerSentEvent]):
+    """An `EventAnswer` in server-sent events."""
+
+    def __init__(self) -> None:
+        super().__init__(SSEDecoder())

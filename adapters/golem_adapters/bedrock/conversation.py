@@ -1,0 +1,272 @@
+"""From a history to `system` and `messages`. Pure and deterministic.
+
+One walk writes each message's blocks into turns that alternate; what only the whole request can
+tell is settled after it (``turns``). Of a longer history the same blocks stand at the front, so
+that prompt caches hold. The history is a repaired one; what this wire still cannot take is
+mapped here (ids, tool names), left out silently where it means nothing elsewhere (foreign
+thinking and blocks) or refused as `golem.errors.UnsupportedContentError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from msgspec import Raw
+
+from golem import rawjson
+from golem.errors import UnsupportedContentError
+from golem.messages import (
+    AssistantMessage,
+    Message,
+    Part,
+    SystemMessage,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
+from golem_adapters._toolkit.body import Wire
+from golem_adapters._toolkit.calls import INTERRUPTED, CallIds, embedded_args, wire_tool_name
+from golem_adapters._toolkit.lenient import members
+from golem_adapters.bedrock.blocks import (
+    REASONING,
+    TEXT,
+    TOOL_RESULT,
+    TOOL_USE,
+    Block,
+    own_blocks,
+    thought,
+)
+from golem_adapters.bedrock.dialect import CALL_IDS, ConverseDialect
+from golem_adapters.bedrock.media import content_block
+from golem_adapters.bedrock.turns import Entry, Turn, said, settled
+
+SAID_NOTHING: Final = "(no text)"
+"""Stands for a user's blank message, which the API refuses; left out, its neighbors would run
+together, or the request would end with the assistant's words."""
+
+NO_RESULT: Final = "(no result)"
+"""Stands for the text of a result that has none: a result needs content, and no blank one."""
+
+FAILED: Final = "The tool failed."
+"""Stands for the text of a failed call that has none."""
+
+
+class Conversation(NamedTuple):
+    """A history on the wire; `called` are the wire names of the tools that it calls, in order."""
+
+    system: list[Wire]
+    turns: list[Turn]
+    called: dict[str, None]
+
+
+def conversation(messages: Iterable[Message], dialect: ConverseDialect) -> Conversation:
+    """`messages` for `dialect`.
+
+    Raises UnsupportedContentError for a part of a message that the family cannot take.
+    """
+    walk = _Walk(dialect)
+    for index, message in enumerate(messages):
+        walk.take(index, message)
+    walk.end_batch()
+    return Conversation(walk.system, settled(walk.turns, dialect), walk.called)
+
+
+class _Walk:
+    """Writes the messages of one history, in order.
+
+    A *batch* is an assistant turn and the results of its calls, which open the next user turn;
+    media that no result can hold follow them there.
+    """
+
+    def __init__(self, dialect: ConverseDialect) -> None:
+        self._dialect = dialect
+        self._ids = CallIds(CALL_IDS)
+        self._used: set[str] = set()  # ids of what the server's own tools did
+        self._documents = 0
+        self._media: list[Entry] = []
+        self.called: dict[str, None] = {}
+        self.system: list[Wire] = []
+        self.turns: list[Turn] = []
+
+    def take(self, index: int, message: Message) -> None:
+        if not isinstance(message, ToolMessage):
+            self.end_batch()
+        match message:
+            case SystemMessage():
+                self._instructions(message)
+            case UserMessage():
+                self._user(index, message)
+            case AssistantMessage():
+                self._assistant(index, message)
+            case ToolMessage():
+                self._result(index, message)
+
+    def end_batch(self) -> None:
+        for wire_id in self._ids.close_turn():
+            self._answer(wire_id, [{TEXT: INTERRUPTED}], failed=False)
+        if self._media:
+            media, self._media = self._media, []
+            self._say("user", media)
+
+    def _say(self, role: str, entries: list[Entry]) -> None:
+        if not self.turns or self.turns[-1].role != role:
+            self.turns.append(Turn(role))
+        self.turns[-1].entries += entries
+
+    def _instructions(self, message: SystemMessage) -> None:
+        """Instructions; behind the conversation's beginning they stand where they were given.
+
+        In front of it they would change what caches know of everything that follows.
+        """
+        if not message.content.strip():
+            return
+        if self.turns or not self._dialect.system:
+            self._say("user", [said(message.content)])
+        else:
+            self.system.append({TEXT: message.content})
+
+    def _user(self, index: int, message: UserMessage) -> None:
+        entries = [said(message.content)] if message.content.strip() else []
+        entries += self._blocks(index, message.parts, message.parts)
+        self._say("user", entries or [said(SAID_NOTHING)])
+
+    # --- assistant turns
+
+    def _assistant(self, index: int, message: AssistantMessage) -> None:
+        blocks = own_blocks(message, self._dialect.name)
+        wire_ids = self._ids.open_turn(call.id for call in message.tool_calls)
+        self.called.update(dict.fromkeys(wire_tool_name(c.name) for c in message.tool_calls))
+        if blocks and self._paired(blocks):
+            entries = self._as_it_came(blocks, message, wire_ids)
+        else:
+            entries = self._from_fields(message, wire_ids)
+        if entries:
+            self._say("assistant", entries)
+        # The transcript of a spoken answer is its content: the sound need not go back.
+        parts = tuple(p for p in message.parts if not (p.kind == "audio" and message.content))
+        if parts:
+            self._attach("Part of the answer above:", self._blocks(index, parts, message.parts))
+
+    def _paired(self, blocks: list[Block]) -> bool:
+        """Whether all that the server's own tools did has its result here, and was not yet said."""
+        uses = [b.word("toolUseId") for b in blocks if b.kind == TOOL_USE and not b.call]
+        results = [b.word("toolUseId") for b in blocks if b.kind == TOOL_RESULT]
+        fits = sorted(uses) == sorted(results) and len(set(uses)) == len(uses)
+        fits = fits and self._used.isdisjoint(uses)
+        self._used.update(uses)
+        return fits
+
+    def _as_it_came(
+        self, blocks: list[Block], message: AssistantMessage, wire_ids: list[str]
+    ) -> list[Entry]:
+        """The provider's own blocks, to the byte; calls as they are known in this request."""
+        calls = iter(zip(message.tool_calls, wire_ids, strict=True))
+        entries: list[Entry] = []
+        for block in blocks:
+            if block.call:
+                call, wire_id = next(calls)
+                entries.append(_called(block, call, wire_id))
+            elif _may_go_back(block):
+                entries.append(Entry(_verbatim(block), block.kind))
+        return entries
+
+    def _from_fields(self, message: AssistantMessage, wire_ids: list[str]) -> list[Entry]:
+        """A turn as the ordinary fields have it: thinking, text, calls.
+
+        Thinking of a turn whose native blocks do not fit was part of something else.
+        """
+        entries = self._thoughts(message) if message.native is None else []
+        if message.content.strip():
+            entries.append(said(message.content))
+        for call, wire_id in zip(message.tool_calls, wire_ids, strict=True):
+            entries.append(Entry({TOOL_USE: _tool_use(call, wire_id)}, TOOL_USE))
+        return entries
+
+    def _thoughts(self, message: AssistantMessage) -> list[Entry]:
+        """The thinking that its maker has signed or hidden; other thinking no model takes back."""
+        entries: list[Entry] = []
+        for block in message.thinking:
+            if block.provider != self._dialect.name:
+                continue
+            if block.redacted:
+                entries.append(Entry({REASONING: {"redactedContent": block.redacted}}, REASONING))
+            elif block.signature:
+                readable = {"text": block.text, "signature": block.signature}
+                entries.append(Entry({REASONING: {"reasoningText": readable}}, REASONING))
+        return entries
+
+    # --- results
+
+    def _result(self, index: int, message: ToolMessage) -> None:
+        wire_id = self._ids.answer(message.tool_call_id)
+        if wire_id is None:
+            return  # not in a repaired history; the provider would refuse the whole request
+        entries = self._blocks(index, message.parts, message.parts)
+        inside = [entry.block for entry in entries if entry.kind in self._dialect.result_media]
+        outside = [entry for entry in entries if entry.kind not in self._dialect.result_media]
+        content: list[Wire | Raw] = [*inside]
+        if message.content.strip():
+            content.insert(0, {TEXT: message.content})
+        elif not inside:
+            content.append({TEXT: FAILED if message.failed else NO_RESULT})
+        self._answer(wire_id, content, failed=message.failed)
+        if outside:
+            label = f"Attached to the result of {message.tool_name or 'the tool'} ({wire_id}):"
+            self._attach(label, outside)
+
+    def _answer(self, wire_id: str, content: list[Wire | Raw], *, failed: bool) -> None:
+        result: Wire = {"toolUseId": wire_id, "content": content}
+        if failed and self._dialect.status:
+            result["status"] = "error"
+        self._say("user", [Entry({TOOL_RESULT: result}, TOOL_RESULT)])
+
+    # --- media
+
+    def _attach(self, label: str, entries: list[Entry]) -> None:
+        self._media += [said(label), *entries]
+
+    def _blocks(self, index: int, parts: tuple[Part, ...], among: tuple[Part, ...]) -> list[Entry]:
+        """The blocks for `parts`, which are numbered as they stand `among` the message's."""
+        found: list[Entry] = []
+        for part in parts:
+            self._documents += part.kind == "document"
+            wire = content_block(part, self._dialect, self._documents)
+            if isinstance(wire, str):
+                place = f"messages[{index}].parts[{among.index(part)}]"
+                raise UnsupportedContentError(f"{place}: {wire} in Converse ({self._dialect.name})")
+            found.append(Entry(wire, part.kind))
+        return found
+
+
+def _may_go_back(block: Block) -> bool:
+    """Whether a block that is no call says something that the API takes."""
+    if block.kind == TEXT:
+        return isinstance(block.value, str) and bool(block.value.strip())
+    if block.kind == REASONING:
+        return any(known.signature or known.redacted for known in thought(block, ""))
+    return True
+
+
+def _tool_use(call: ToolCall, wire_id: str) -> Wire:
+    return {
+        "toolUseId": wire_id,
+        "name": wire_tool_name(call.name),
+        "input": Raw(embedded_args(call).encode()),
+    }
+
+
+def _verbatim(block: Block) -> Raw:
+    return Raw(rawjson.without_lone_surrogates(bytes(block.raw)))
+
+
+def _called(block: Block, call: ToolCall, wire_id: str) -> Entry:
+    """A call of the provider's own: the block it came as, where that still says the same."""
+    now = _tool_use(call, wire_id)
+    same = block.word("toolUseId") == wire_id and block.word("name") == now["name"]
+    found = members(block.value)
+    if same and "type" not in found and block.args.encode() == bytes(now["input"]):
+        return Entry(_verbatim(block), TOOL_USE)
+    # `type` comes in answers, and says nothing that the service would take back.
+    kept = {name: value for name, value in found.items() if name != "type"}
+    return Entry({TOOL_USE: {**kept, **now}}, TOOL_USE)

@@ -1,0 +1,216 @@
+"""A content block of a stream that is still coming: pieces in, the whole block at the end. Pure."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw
+
+from golem import rawjson
+from golem_adapters._toolkit.calls import ArgumentText
+from golem_adapters._toolkit.lenient import clean, is_array, is_object, text
+from golem_adapters.bedrock.blocks import (
+    CITED,
+    NOTHING,
+    REASONING,
+    TEXT,
+    TOOL_RESULT,
+    TOOL_USE,
+    Block,
+    read_block,
+    written,
+)
+
+_BLANKS: Final = rawjson.BLANKS.decode()
+_BLOB: Final = "bytes"
+
+
+class ToldCall:
+    """A tool call of which deltas were given out; `name` is the tool's own."""
+
+    __slots__ = ("args", "id", "index", "name")
+
+    def __init__(self, index: int, id: str, name: str) -> None:
+        self.index = index
+        self.id = id
+        self.name = name
+        self.args = ArgumentText()
+
+
+class GrowingBlock:
+    """A block as far as it has come. `call` is set once a call is given out.
+
+    `start` is what the block began with: the members under its kind.
+    """
+
+    __slots__ = (
+        "_citations",
+        "_half",
+        "_input",
+        "_pieces",
+        "_redacted",
+        "_signature",
+        "_start",
+        "call",
+        "done",
+        "kind",
+    )
+
+    def __init__(self, kind: str, start: Any = None) -> None:
+        self.kind = kind
+        self.call: ToldCall | None = None
+        self.done = False
+        self._start: Any = start
+        self._half = ""
+        self._pieces: list[str] = []
+        self._input: list[str] = []
+        self._redacted: list[str] = []
+        self._signature = ""
+        self._citations: list[Raw] = []
+
+    def word(self, name: str) -> str:
+        """The text under `name` of what the block began with."""
+        return text(self._start.get(name)) if is_object(self._start) else ""
+
+    def begun_as(self, kind: str, start: Any) -> bool:
+        """Whether the block is one of `kind` that began with the same."""
+        return self.kind == kind and self._start == start
+
+    @property
+    def began_with(self) -> str:
+        """The argument text that stood where the block began; servers send it in pieces."""
+        given = self._start.get("input") if is_object(self._start) else None
+        found = bytes(written(given)).decode() if is_object(given) else text(given)
+        return "" if found == "null" else found
+
+    # --- pieces
+
+    def added(self, piece: str) -> str:
+        """What `piece` of text or reasoning says, behind a half character that came before."""
+        said = self._mended(piece)
+        if said:
+            self._pieces.append(said)
+        return said
+
+    def argued(self, piece: str) -> str:
+        """What a piece of a tool's input says, behind a half character that came before."""
+        said = self._mended(piece)
+        if said:
+            self._input.append(said)
+        return said
+
+    def rest(self) -> str:
+        """What half a character at the end of the pieces stands for."""
+        if not self._half:
+            return ""
+        self._half = ""
+        (self._input if self.kind == TOOL_USE else self._pieces).append("\ufffd")
+        return "\ufffd"
+
+    def signed(self, signature: str) -> None:
+        """Take in a piece of a signature; the whole one once more is no piece."""
+        if signature != self._signature:
+            self._signature += signature
+
+    def redacted(self, data: str) -> None:
+        """Take in a piece of hidden reasoning."""
+        self._redacted.append(data)
+
+    def cited(self, citation: Raw) -> None:
+        """Take in a citation."""
+        self._citations.append(citation)
+
+    def grown(self, piece: Any) -> None:
+        """Take in a piece of a block of any other kind."""
+        if self.kind == TOOL_RESULT:
+            piece = {"content": piece}
+        self._start = _joined(self._start, piece)
+
+    def _mended(self, piece: str) -> str:
+        if not self._half and piece.isascii():
+            return piece
+        piece, self._half = self._half + piece, ""
+        if piece and "\ud800" <= piece[-1] <= "\udbff":
+            piece, self._half = piece[:-1], piece[-1]
+        return text(piece)
+
+    # --- the whole
+
+    def built(self) -> list[Block]:
+        """The block as far as it has come; two where reasoning is shown and hidden."""
+        found = ({self._kind_now(): value} for value in self._values())
+        return [block for one in found if (block := read_block(_encoded(one))) is not None]
+
+    def _kind_now(self) -> str:
+        return CITED if self.kind == TEXT and self._citations else self.kind
+
+    def _values(self) -> list[Any]:
+        said = "".join(self._pieces)
+        if self.kind == TEXT:
+            if not self._citations:
+                return [said]
+            return [{"content": [{"text": said}], "citations": self._citations}]
+        if self.kind == REASONING:
+            return self._reasoning(said)
+        if self.kind == TOOL_USE:
+            return [self._use()]
+        return [{} if self._start is None else self._start]
+
+    def _reasoning(self, said: str) -> list[Any]:
+        values: list[Any] = []
+        if said or self._signature or not self._redacted:
+            readable = {"text": said}
+            if self._signature:
+                readable["signature"] = self._signature
+            values.append({"reasoningText": readable})
+        if self._redacted:
+            values.append({"redactedContent": _one_blob(self._redacted)})
+        return values
+
+    def _use(self) -> dict[str, Any]:
+        args = self.call.args.text if self.call is not None else "".join(self._input)
+        args = args.strip(_BLANKS) or self.began_with or "{}"
+        started: dict[str, Any] = self._start if is_object(self._start) else {}
+        return {"toolUseId": "", "name": "", **started, "input": _input(args)}
+
+
+def _encoded(block: dict[str, Any]) -> Raw:
+    """`block` as JSON; nothing for one that is nested past every use."""
+    try:
+        return Raw(msgspec.json.encode(clean(block)))
+    except RecursionError:
+        return NOTHING
+
+
+def _input(args: str) -> Raw:
+    """Argument text inside a block: an object as it is written, anything else as a string."""
+    data = args.encode()
+    return Raw(data) if rawjson.is_object(data) else written(args)
+
+
+def _joined(before: Any, piece: Any) -> Any:
+    """`before` with `piece` added: texts and lists behind each other, objects member by member."""
+    if is_object(before) and is_object(piece):
+        both = {name: _joined(before[name], piece[name]) for name in before.keys() & piece.keys()}
+        if _BLOB in both:
+            both[_BLOB] = _one_blob([text(before[_BLOB]), text(piece[_BLOB])])
+        return {**before, **piece, **both}
+    if isinstance(before, str) and isinstance(piece, str):
+        return before + piece
+    if is_array(before) and is_array(piece):
+        return before + piece
+    return before if piece is None else piece
+
+
+def _one_blob(pieces: list[str]) -> str:
+    """Pieces of base64, each spelled by itself, as one."""
+    if len(pieces) == 1:
+        return pieces[0]
+    try:
+        data = b"".join(base64.b64decode(piece, validate=True) for piece in pieces)
+    except (binascii.Error, ValueError):
+        return "".join(pieces)
+    return base64.b64encode(data).decode()

@@ -1,0 +1,116 @@
+"""What only a whole request can tell of its turns. Pure.
+
+Who speaks first and last, what a turn may end with, and what may stand behind results in one
+turn: some families take nothing there, and get the rest in a turn of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from msgspec import Raw
+
+from golem_adapters._toolkit.body import Wire
+from golem_adapters.bedrock.blocks import CACHE_POINT, REASONING, TEXT, TOOL_RESULT
+from golem_adapters.bedrock.dialect import ConverseDialect
+
+OPENING: Final = "(The conversation so far:)"
+"""What a user is given to say where a history begins with the assistant or with nobody."""
+
+CONTINUE: Final = "Continue."
+"""What a user is given to say where a history ends with the assistant's words."""
+
+BETWEEN: Final = "."
+"""What the assistant is given to say between results and what may not stand beside them."""
+
+ATTACHED: Final = "See the attached document."
+"""Stands before a document that comes without a word, which the API refuses."""
+
+_UNMARKED: Final = ("document", "video")
+
+
+class Entry(NamedTuple):
+    """A block of a turn, and its kind."""
+
+    block: Wire | Raw
+    kind: str
+
+
+@dataclass(slots=True)
+class Turn:
+    """Everything that one side says before the other does."""
+
+    role: str
+    entries: list[Entry] = field(default_factory=list[Entry])
+
+    def written(self) -> Wire:
+        """The turn on the wire."""
+        return {"role": self.role, "content": [entry.block for entry in self.entries]}
+
+
+def said(words: str) -> Entry:
+    """The entry of a text."""
+    return Entry({TEXT: words}, TEXT)
+
+
+def settled(turns: list[Turn], dialect: ConverseDialect) -> list[Turn]:
+    """The turns as `dialect` takes them, alternating, the user first and last.
+
+    A turn of the assistant must not end with thinking; where nothing else is left of it, its
+    neighbors are one.
+    """
+    found: list[Turn] = []
+    for turn in turns:
+        entries = turn.entries
+        if turn.role == "assistant":
+            entries = list(entries)
+            while entries and entries[-1].kind == REASONING:
+                entries.pop()
+        if entries and found and found[-1].role == turn.role:
+            found[-1].entries += entries
+        elif entries:
+            found.append(Turn(turn.role, list(entries)))
+    if not found or found[0].role != "user":
+        found.insert(0, Turn("user", [said(OPENING)]))
+    if found[-1].role != "user":
+        found.append(Turn("user", [said(CONTINUE)]))
+    return [piece for turn in found for piece in _parted(turn, dialect)]
+
+
+def _parted(turn: Turn, dialect: ConverseDialect) -> list[Turn]:
+    """`turn`, in three where something may not stand beside its results."""
+    results = [entry for entry in turn.entries if entry.kind == TOOL_RESULT]
+    rest = [entry for entry in turn.entries if entry.kind != TOOL_RESULT]
+    if turn.role == "user" and rest:
+        if all(entry.kind != TEXT for entry in rest) and any(e.kind == "document" for e in rest):
+            rest.insert(0, said(ATTACHED))
+        if results and not {entry.kind for entry in rest} <= dialect.beside_results:
+            between = Turn("assistant", [said(BETWEEN)])
+            return [Turn("user", results), between, Turn("user", rest)]
+        return [Turn("user", [*results, *rest])]
+    return [turn]
+
+
+def marked(turns: list[Turn], mark: Wire) -> None:
+    """Put the mark of a prompt cache at the end of the last turn.
+
+    The API refuses one right behind a document or a video: it stands before them.
+    """
+    entries = turns[-1].entries
+    place = len(entries)
+    while place and entries[place - 1].kind in _UNMARKED:
+        place -= 1
+    if place:
+        entries.insert(place, Entry(mark, CACHE_POINT))
+
+
+def thinks_on(turns: list[Turn]) -> bool:
+    """Whether a model that thinks with a budget can answer here.
+
+    The turn whose results are being sent has to begin with thinking; one of another provider
+    does not.
+    """
+    if len(turns) < 2 or turns[-1].entries[0].kind != TOOL_RESULT:
+        return True
+    return turns[-2].entries[0].kind == REASONING
