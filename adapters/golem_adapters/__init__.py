@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from golem_adapters.anthropic.model import Anthropic as Anthropic
     from golem_adapters.azure.model import AzureOpenAI as AzureOpenAI
+    from golem_adapters.gemini.model import Gemini as Gemini
     from golem_adapters.openai.model import OpenAI as OpenAI
     from golem_adapters.openai_responses.model import OpenAIResponses as OpenAIResponses
 
-__all__ = ["Anthropic", "AzureOpenAI", "OpenAI", "OpenAIResponses"]
+__all__ = ["Anthropic", "AzureOpenAI", "Gemini", "OpenAI", "OpenAIResponses"]
 
 _HOME = {
     "Anthropic": "golem_adapters.anthropic.model",
     "AzureOpenAI": "golem_adapters.azure.model",
+    "Gemini": "golem_adapters.gemini.model",
     "OpenAI": "golem_adapters.openai.model",
     "OpenAIResponses": "golem_adapters.openai_responses.model",
 }

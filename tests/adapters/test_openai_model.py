@@ -144,7 +144,13 @@ def test_azure_takes_its_key_in_a_header_of_its_own() -> None:
 
 
 def test_the_package_exports_its_models_and_loads_them_late() -> None:
-    assert golem_adapters.__all__ == ["Anthropic", "AzureOpenAI", "OpenAI", "OpenAIResponses"]
+    assert golem_adapters.__all__ == [
+        "Anthropic",
+        "AzureOpenAI",
+        "Gemini",
+        "OpenAI",
+        "OpenAIResponses",
+    ]
     assert set(golem_adapters.__all__) <= set(dir(golem_adapters))
     with pytest.raises(AttributeError, match="Nope"):
         _ = golem_adapters.Nope
