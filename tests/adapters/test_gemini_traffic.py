@@ -308,9 +308,7 @@ def result(response: Row, open_calls: list[ToolCall]) -> Message:
     (words,) = body.values() or [""]
     media = tuple(map(medium, response.get("parts", ())))
     failed = "error" in body
-    return ToolMessage(
-        words, parts=media, tool_call_id=call.id, tool_name=call.name, failed=failed
-    )
+    return ToolMessage(words, parts=media, tool_call_id=call.id, tool_name=call.name, failed=failed)
 
 
 def prompt(parts: list[Row]) -> Message:

@@ -261,10 +261,10 @@ def _called(part: WirePart, call: ToolCall, wire_id: str, unsigned: str) -> Wire
     """A call of the model's own: the part it came as, where that still says the same."""
     now = _call_part(call, wire_id, unsigned)
     said, function = asked(part), now["functionCall"]
-    same = said.id == wire_id and said.name == function["name"] and not unsigned
-    if same and part.args.encode() == bytes(function["args"]):
+    known = dict(part.members["functionCall"])
+    named = known.pop("id", None) == (wire_id or None) and said.name == function["name"]
+    if named and not unsigned and part.args.encode() == bytes(function["args"]):
         return _verbatim(part)
-    known = part.members["functionCall"]
     return {**part.members, **now, "functionCall": {**known, **function}}
 
 

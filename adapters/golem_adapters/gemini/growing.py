@@ -33,11 +33,13 @@ class Run:
     def added(self, piece: str) -> str:
         """What `piece` says, behind half a character that came before."""
         if self._half or not piece.isascii():
-            self._mended = self._mended or bool(self._half)
-            piece, self._half = self._half + piece, ""
-            if piece and "\ud800" <= piece[-1] <= "\udbff":
-                piece, self._half = piece[:-1], piece[-1]
-            piece = text(piece)
+            came = self._half + piece
+            self._half = ""
+            if "\ud800" <= came[-1] <= "\udbff":
+                came, self._half = came[:-1], came[-1]
+            said = text(came)
+            self._mended = self._mended or said != piece
+            piece = said
         if piece:
             self._pieces.append(piece)
         return piece

@@ -141,6 +141,8 @@ class Gemini(HTTPModel):
         )
         thoughts = _thinking(thinking, include_thoughts)
         options = Options(thoughts, tuple(safety_settings), tuple(server_tools))
+        if api_version is not None and _PLACE.fullmatch(api_version) is None:
+            raise ValueError(f"{api_version!r} cannot be a version")
         url = base_url or os.environ.get(record.base_url_variable) or ""
         place = _Place.found(project, location) if record.vertex else _Place()
         credentials = _credentials(record, api_key, token, bool(url))

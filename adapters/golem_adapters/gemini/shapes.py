@@ -8,6 +8,7 @@ into the same structs, member by member.
 
 from __future__ import annotations
 
+import json
 from typing import Any, Final
 
 import msgspec
@@ -15,6 +16,7 @@ from msgspec import Raw, Struct
 
 from golem import rawjson
 from golem_adapters._toolkit.lenient import (
+    elements,
     is_array,
     is_object,
     members,
@@ -60,6 +62,7 @@ class Chunk(Struct, rename="camel"):
 
 
 _chunks: Final = msgspec.json.Decoder(Chunk)
+_TEXT_ONLY: Final = frozenset({"text", "thought"})
 
 
 def read_chunks(data: bytes) -> list[Chunk]:
@@ -79,9 +82,24 @@ def read_chunks(data: bytes) -> list[Chunk]:
         raise ValueError("not an object")
     try:
         # Parts to the byte, as far as lone surrogate escapes allow.
-        return [_chunks.decode(rawjson.without_lone_surrogates(data))]
+        chunk = _chunks.decode(rawjson.without_lone_surrogates(data))
+        return [_with_halves(chunk, value)]
     except (msgspec.DecodeError, RecursionError):
         return [_tolerated(value)]
+
+
+def _with_halves(chunk: Chunk, value: dict[str, Any]) -> Chunk:
+    """`chunk` with texts as they came in `value`: the other half may be in the next chunk."""
+    for candidate, given in zip(
+        chunk.candidates or (), elements(value.get("candidates")), strict=True
+    ):
+        parts = candidate.content.parts if candidate.content is not None else None
+        came = elements(members(members(given).get("content")).get("parts"))
+        for at, part in enumerate(came if parts else ()):
+            words = members(part).get("text")
+            if parts and set(members(part)) <= _TEXT_ONLY and words != text(words):
+                parts[at] = Raw(json.dumps(part).encode())
+    return chunk
 
 
 def _tolerated(value: dict[str, Any]) -> Chunk:
