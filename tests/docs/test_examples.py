@@ -28,7 +28,10 @@ OFFLINE = {
     "testing_without_a_provider.py": "passed: streamed_as_you_like",
     "tools.py": "c4 order   FAILED only 2 left of 'cup'",
 }
-WITHOUT_A_KEY = {"anthropic_messages.py": "ANTHROPIC_API_KEY=sk-ant-"}
+WITHOUT_A_KEY = {
+    "anthropic_messages.py": "ANTHROPIC_API_KEY=sk-ant-",
+    "gemini_generate.py": "GEMINI_API_KEY=AIza",
+}
 WITH_A_MODEL = {"conversation.py", "demo.py"}
 HELPERS = {"choose_model.py"}
 
