@@ -334,6 +334,14 @@ def test_a_call_that_is_known_by_another_id_keeps_its_signature() -> None:
     assert first["thoughtSignature"] == second["thoughtSignature"] == SIGNATURE
 
 
+def test_a_call_that_had_to_be_told_apart_goes_back_with_what_stands_beside_it() -> None:
+    message = answered([call("f", id="a", n=1), text("x", SIGNATURE), call("f", id="a", n=2)])
+    parts = turn(message, model=OLD)
+    assert parts[1] == text("x", SIGNATURE)
+    assert parts[0]["functionCall"]["id"] == "a"
+    assert parts[2]["functionCall"]["id"] == message.tool_calls[1].id != "a"
+
+
 def test_a_part_without_an_id_is_answered_without_one() -> None:
     message = answered([call("f", SIGNATURE), text("after")])
     answer = ToolMessage("r", tool_call_id=message.tool_calls[0].id, tool_name="f")

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Awaitable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import quote, urlsplit, urlunsplit
+from urllib.parse import quote
 
 from golem.errors import APIError
 from golem.messages import Message
@@ -31,6 +30,7 @@ from golem_adapters.gemini.dialect import (
     traits_of,
 )
 from golem_adapters.gemini.failures import http_error
+from golem_adapters.gemini.place import Place, asking, versioned, word
 from golem_adapters.gemini.request import Options, encode_count, encode_request
 from golem_adapters.gemini.response import decode_count, decode_response
 from golem_adapters.gemini.stream import GeminiStream
@@ -38,8 +38,6 @@ from golem_adapters.gemini.stream import GeminiStream
 if TYPE_CHECKING:
     import httpx
 
-_VERSIONED: Final = re.compile(r"/v[0-9]+((alpha|beta)[0-9]*)?$")
-_PLACE: Final = re.compile(r"[A-Za-z0-9:._-]+")
 _SMALLEST_BUDGET: Final = -1  # the model decides
 
 
@@ -141,10 +139,8 @@ class Gemini(HTTPModel):
         )
         thoughts = _thinking(thinking, include_thoughts)
         options = Options(thoughts, tuple(safety_settings), tuple(server_tools))
-        if api_version is not None and _PLACE.fullmatch(api_version) is None:
-            raise ValueError(f"{api_version!r} cannot be a version")
         url = base_url or os.environ.get(record.base_url_variable) or ""
-        place = _Place.found(project, location) if record.vertex else _Place()
+        place = Place.found(project, location) if record.vertex else Place()
         credentials = _credentials(record, api_key, token, bool(url))
         if record.vertex and not place.project and not api_key and "projects/" not in model:
             raise ValueError("no project for Vertex: give project=… or set GOOGLE_CLOUD_PROJECT")
@@ -152,7 +148,7 @@ class Gemini(HTTPModel):
             model_name(model),
             record,
             address(url or record.base_url or place.address),
-            api_version,
+            word(api_version or record.version, "version"),
             place,
             credentials,
             settings,
@@ -198,44 +194,6 @@ class Gemini(HTTPModel):
 
     def __repr__(self) -> str:
         return f"Gemini({self.model!r}, base_url={self.base_url!r})"
-
-
-class _Place:
-    """Where in Google Cloud a model lies; nowhere at AI Studio."""
-
-    __slots__ = ("location", "project")
-
-    def __init__(self, project: str = "", location: str = "") -> None:
-        self.project = project
-        self.location = location
-
-    @classmethod
-    def found(cls, project: str | None, location: str | None) -> _Place:
-        """The place that was given, else the one that the environment names."""
-        project = project or os.environ.get("GOOGLE_CLOUD_PROJECT") or ""
-        location = location or os.environ.get("GOOGLE_CLOUD_LOCATION") or "global"
-        for name, value in (("project", project), ("location", location)):
-            if value and _PLACE.fullmatch(value) is None:
-                raise ValueError(f"{value!r} cannot be a {name}")
-        return cls(project, location)
-
-    @property
-    def address(self) -> str:
-        """Google's own server for the location."""
-        region = "" if self.location == "global" else f"{self.location}-"
-        return f"https://{region}aiplatform.googleapis.com"
-
-    def resource(self, model: str, *, vertex: bool) -> str:
-        """The name of `model` in an address."""
-        if not vertex:
-            return model if "/" in model else f"models/{model}"
-        if model.startswith("projects/"):
-            return model
-        if not model.startswith(("publishers/", "endpoints/")):
-            model = f"publishers/google/models/{model.removeprefix('models/')}"
-        if not self.project:
-            return model
-        return f"projects/{self.project}/locations/{self.location}/{model}"
 
 
 def _credentials(
@@ -289,8 +247,8 @@ class _GeminiWire:
         model: str,
         dialect: GeminiDialect,
         base_url: str,
-        version: str | None,
-        place: _Place,
+        version: str,
+        place: Place,
         credentials: Credentials,
         settings: Settings,
         options: Options,
@@ -303,8 +261,7 @@ class _GeminiWire:
         self._credentials = credentials
         self._options = options
         self._resource = place.resource(model, vertex=dialect.vertex)
-        versioned = _VERSIONED.search(urlsplit(base_url).path.rstrip("/"))
-        self._root = base_url if versioned else beneath(base_url, f"/{version or dialect.version}")
+        self._root = versioned(base_url, version)
 
     def encode(self, request: Request, *, stream: bool) -> HTTPCall:
         body = encode_request(
@@ -315,7 +272,7 @@ class _GeminiWire:
             options=self._options,
         )
         if stream:
-            url = _asking(self._url("streamGenerateContent"), "alt=sse")
+            url = asking(self._url("streamGenerateContent"), "alt=sse")
             return self._call(url, "text/event-stream", body)
         return self._call(self._url("generateContent"), "application/json", body)
 
@@ -353,9 +310,3 @@ class _GeminiWire:
 
     def stream_decoder(self, request: Request, headers: Mapping[str, str]) -> GeminiStream:
         return GeminiStream(request, headers, self._credentials.secret)
-
-
-def _asking(url: str, query: str) -> str:
-    """`url` with `query` behind what it asks already."""
-    parts = urlsplit(url)
-    return urlunsplit(parts._replace(query=f"{parts.query}&{query}" if parts.query else query))

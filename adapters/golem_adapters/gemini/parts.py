@@ -232,16 +232,21 @@ def own_parts(message: AssistantMessage, *, vertex: bool = False) -> list[WirePa
         and told.content == message.content
         and told.thinking == message.thinking
         and told.media == message.parts
-        and len(told.calls) == len(message.tool_calls)
-        and all(map(_same_call, told.calls, message.tool_calls))
+        and _same_calls(told.calls, message.tool_calls)
     )
     return parts if same else []
 
 
-def _same_call(said: Asked, call: ToolCall) -> bool:
-    """Whether a stored call is the one of a part, whatever id it had to be given."""
-    return (
-        said.name in (call.name, wire_tool_name(call.name, TOOL_NAME))
-        and (not said.id or call.id == said.id)
-        and ToolCall.of("", "", said.args).args == call.args
-    )
+def _same_calls(told: Sequence[Asked], calls: Sequence[ToolCall]) -> bool:
+    """Whether stored calls are those of parts, whatever ids they had to be given.
+
+    One without an id had to be given one, and so had one whose id was another call's before.
+    """
+    free = {""}
+    for said, call in zip(told, calls, strict=False):
+        named = said.name in (call.name, wire_tool_name(call.name, TOOL_NAME))
+        known = said.id in free or call.id == said.id
+        if not (named and known and ToolCall.of("", "", said.args).args == call.args):
+            return False
+        free.add(said.id)
+    return len(told) == len(calls)

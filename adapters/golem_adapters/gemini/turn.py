@@ -90,7 +90,8 @@ class Turn:
         self._finish_message = ""
         self._items: list[Run | WirePart | GrowingCall] = []
         self._calls: list[_Told] = []
-        self._by_id: dict[str, Asked] = {}
+        self._asked: set[Asked] = set()
+        self._given: set[str] = set()
         self.block_reason = ""
         self.block_message = ""
 
@@ -167,7 +168,7 @@ class Turn:
             growing.add(part)
             self._close(growing, deltas)
             self._items.append(told.source)
-        elif not call.id or self._by_id.get(call.id) != call:
+        elif not call.id or call not in self._asked:
             told = self._begin(call, part, deltas, args=call.args)
             self._items.append(told.source)
 
@@ -180,9 +181,10 @@ class Turn:
     ) -> _Told:
         """Give out a call, under its own id or under one that is made for it."""
         index = len(self._calls)
-        new = bool(call.id) and call.id not in self._by_id
+        new = bool(call.id) and call.id not in self._given
         given = self._ids.taken(call.id) if new else self._ids.minted(index)
-        self._by_id[call.id] = call
+        self._asked.add(call)
+        self._given.add(given)
         told = _Told(index, given, self._names.get(call.name, call.name), source)
         self._calls.append(told)
         deltas.append(ToolCallDelta(index, given, told.name, args))
