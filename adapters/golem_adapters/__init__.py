@@ -12,16 +12,26 @@ if TYPE_CHECKING:
     from golem_adapters.azure.model import AzureOpenAI as AzureOpenAI
     from golem_adapters.bedrock.model import Bedrock as Bedrock
     from golem_adapters.bedrock.sigv4 import AWSCredentials as AWSCredentials
+    from golem_adapters.gemini.model import Gemini as Gemini
     from golem_adapters.openai.model import OpenAI as OpenAI
     from golem_adapters.openai_responses.model import OpenAIResponses as OpenAIResponses
 
-__all__ = ["AWSCredentials", "Anthropic", "AzureOpenAI", "Bedrock", "OpenAI", "OpenAIResponses"]
+__all__ = [
+    "AWSCredentials",
+    "Anthropic",
+    "AzureOpenAI",
+    "Bedrock",
+    "Gemini",
+    "OpenAI",
+    "OpenAIResponses",
+]
 
 _HOME = {
     "AWSCredentials": "golem_adapters.bedrock.sigv4",
     "Anthropic": "golem_adapters.anthropic.model",
     "AzureOpenAI": "golem_adapters.azure.model",
     "Bedrock": "golem_adapters.bedrock.model",
+    "Gemini": "golem_adapters.gemini.model",
     "OpenAI": "golem_adapters.openai.model",
     "OpenAIResponses": "golem_adapters.openai_responses.model",
 }

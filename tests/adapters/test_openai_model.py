@@ -179,7 +179,7 @@ def test_azure_takes_its_key_in_a_header_of_its_own() -> None:
 
 
 def test_the_package_exports_its_models_and_loads_them_late() -> None:
-    models = ["Anthropic", "AzureOpenAI", "Bedrock", "OpenAI", "OpenAIResponses"]
+    models = ["Anthropic", "AzureOpenAI", "Bedrock", "Gemini", "OpenAI", "OpenAIResponses"]
     assert golem_adapters.__all__ == ["AWSCredentials", *models]
     assert set(golem_adapters.__all__) <= set(dir(golem_adapters))
     with pytest.raises(AttributeError, match="Nope"):

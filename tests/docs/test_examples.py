@@ -31,6 +31,7 @@ OFFLINE = {
 WITHOUT_A_KEY = {
     "anthropic_messages.py": "ANTHROPIC_API_KEY=sk-ant-",
     "bedrock_converse.py": "AWS_REGION=us-east-1 AWS_BEARER_TOKEN_BEDROCK=...",
+    "gemini_generate.py": "GEMINI_API_KEY=AIza",
 }
 WITH_A_MODEL = {"conversation.py", "demo.py"}
 HELPERS = {"choose_model.py"}

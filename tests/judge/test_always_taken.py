@@ -25,7 +25,7 @@ from golem import (
 )
 from golem.testing.judge import ChatProvider, Provider, ResponsesProvider
 from golem.testing.strategies import HOSTILE_HISTORY
-from tests.history.test_always_runnable import Histories, run
+from tests.history.test_always_runnable import Histories, run, unsendable
 from tests.judge.judging import SERVERS, answer_of, judged_responses
 
 PROVIDERS: list[Provider] = [ResponsesProvider(), ResponsesProvider("deepseek")]
@@ -83,6 +83,8 @@ class JudgedHistories(Histories):
 
     @invariant()
     def no_judge_refuses_it(self) -> None:
+        if unsendable(self.history):
+            return  # the run refuses it itself, as another invariant says
         _, model = run(self.history, "go on", ["fine"], instructions="be brief")
         sent = model.requests[0].messages
         refused = {name: found for name, judged in SERVERS.items() if (found := judged(sent))}

@@ -11,14 +11,15 @@ import json
 import math
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from typing import Final
 
 import msgspec
 
 from golem import rawjson
-from golem.messages import ToolCall
+from golem.codec import dump_message
+from golem.messages import AssistantMessage, Message, ToolCall
 
 INTERRUPTED: Final = (
     "Tool call was interrupted before execution; no result was produced."
@@ -27,13 +28,15 @@ INTERRUPTED: Final = (
 """The text of a result that stands for none (contract §2.1). Here it answers a call that no
 stored result can answer: one without an id."""
 
+TOOL_NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+"""Which tool names every provider takes."""
+
 _BLANKS: Final = " \t\n\r"
 _LETTERS: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _LONGEST_INTEGER: Final = 309
 _LARGE: Final = re.compile(r"[0-9][eE]\+?[0-9]{3}|[0-9]{309}")
 """What every number past a double's range has in it, and little else."""
 
-_TOOL_NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _NO_NAME_CHARACTER: Final = re.compile(r"[^a-zA-Z0-9_-]")
 
 
@@ -184,14 +187,61 @@ class CallIds:
         return wire_id
 
 
-def wire_tool_name(name: str) -> str:
-    """`name` where providers take it, else a readable name made from it, always the same."""
-    if _TOOL_NAME.fullmatch(name):
+class MintedIds:
+    """Ids for the calls of an answer whose provider gave none, new in the conversation.
+
+    A pure function of the request: it ends with a prompt that its run has stamped, or with the
+    result of a call whose id was made so, which no other request of the conversation does.
+    """
+
+    __slots__ = ("_messages", "_seed", "_taken")
+
+    _RULE: Final = IdRule(r"[a-zA-Z0-9_-]{1,64}", length=26, prefix="call_")
+
+    def __init__(self, messages: Sequence[Message]) -> None:
+        self._messages = messages
+        self._seed = ""
+        self._taken: set[str] = set()
+
+    def taken(self, id: str) -> str:
+        """`id`, which the provider gave, and which is not given again."""
+        self._taken.add(id)
+        return id
+
+    def minted(self, index: int) -> str:
+        """The id for the call at `index` of the answer."""
+        self._begin()
+        attempt = 0
+        while (made := self._RULE.made_from(f"{index}:{self._seed}", attempt)) in self._taken:
+            attempt += 1
+        return self.taken(made)
+
+    def _begin(self) -> None:
+        if self._seed:
+            return
+        messages = self._messages
+        last = blake2b(dump_message(messages[-1]) if messages else b"").hexdigest()
+        self._seed = f"{len(messages)}:{last}"
+        for message in messages:
+            if isinstance(message, AssistantMessage):
+                self._taken.update(call.id for call in message.tool_calls)
+
+
+def wire_tool_name(name: str, rule: re.Pattern[str] = TOOL_NAME) -> str:
+    """`name` where providers take it, else a readable name made from it, always the same.
+
+    A `rule` of a provider's own takes letters, digits, ``_`` and ``-``, up to 64 of them, but
+    not all of these may stand in front.
+    """
+    if rule.fullmatch(name):
         return name
     digest = blake2b(name.encode("utf-8", "replace"), digest_size=4).hexdigest()
-    return f"{_NO_NAME_CHARACTER.sub('_', name)[:55]}_{digest}"
+    readable = _NO_NAME_CHARACTER.sub("_", name)
+    made = f"{readable[:55]}_{digest}"
+    return made if rule.fullmatch(made) else f"_{readable[:54]}_{digest}"
 
 
-def stored_tool_names(names: Iterable[str]) -> dict[str, str]:
+def stored_tool_names(names: Iterable[str], rule: re.Pattern[str] = TOOL_NAME) -> dict[str, str]:
     """From the wire name of each tool that has another one there, back to its own."""
-    return {wire_tool_name(name): name for name in names if wire_tool_name(name) != name}
+    wired = ((wire_tool_name(name, rule), name) for name in names)
+    return {wire: name for wire, name in wired if wire != name}

@@ -6,10 +6,16 @@ For the tolerant paths only; the ordinary ones decode into structs.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeGuard
+from typing import Any, Final, TypeGuard
+
+from msgspec import Raw
 
 from golem import rawjson
+
+NOTHING: Final = Raw(b"null")
+"""What stands for a JSON value that cannot be written."""
 
 
 def read_json(data: bytes) -> Any:
@@ -82,3 +88,20 @@ def whole(value: object) -> int | None:
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def written(value: Any) -> Raw:
+    """`value` as JSON; what JSON cannot spell is null."""
+    try:
+        return Raw(json.dumps(clean(_finite(value)), separators=(",", ":")).encode())
+    except RecursionError:
+        return NOTHING
+
+
+def _finite(value: Any) -> Any:
+    """`value` with null for every number that JSON cannot spell."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if is_object(value):
+        return {name: _finite(member) for name, member in value.items()}
+    return list(map(_finite, elements(value))) if is_array(value) else value

@@ -1,0 +1,290 @@
+"""From a history to `systemInstruction` and `contents`. Pure and deterministic.
+
+One walk writes each message's parts into contents that alternate: the user's side, the model's
+side. Of a longer history the same parts stand at the front, so that prompt caches hold. The
+history is a repaired one; what this wire still cannot take is mapped here (ids, tool names),
+left out silently where it means nothing elsewhere (foreign thinking and parts) or refused as
+`golem.errors.UnsupportedContentError`.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
+
+from msgspec import Raw
+
+from golem import rawjson
+from golem.errors import UnsupportedContentError
+from golem.messages import (
+    AssistantMessage,
+    Message,
+    Part,
+    SystemMessage,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
+from golem_adapters._toolkit.body import Wire
+from golem_adapters._toolkit.calls import INTERRUPTED, CallIds, embedded_args, wire_tool_name
+from golem_adapters.gemini.dialect import CALL_IDS, PROVIDER, TOOL_NAME, GeminiDialect, Traits
+from golem_adapters.gemini.media import RESULT_TYPES, content_part, media_type_of
+from golem_adapters.gemini.parts import CALL, SIGNATURE, WirePart, asked, own_parts, sendable
+
+OPENING: Final = "(The conversation so far:)"
+"""What a user is given to say where a history begins with the model or with nobody."""
+
+GO_ON: Final = "Continue."
+"""What a user is given to say where a history ends with words of the model."""
+
+SAID_NOTHING: Final = "(no text)"
+"""Stands for a user's blank message: left out, its neighbors would run together."""
+
+FAILED: Final = "The tool failed."
+"""Stands for the text of a failed call that has none."""
+
+UNSIGNED: Final = base64.b64encode(b"skip_thought_signature_validator").decode()
+"""The signature that Google documents for calls which its model did not make."""
+
+USER: Final = "user"
+MODEL: Final = "model"
+
+
+class Conversation(NamedTuple):
+    """A history on the wire."""
+
+    system: list[Wire]
+    contents: list[Wire]
+
+
+class _Open(NamedTuple):
+    """A call that waits for its result. `shown`: whether it has its id on the wire."""
+
+    wire_id: str
+    name: str
+    shown: bool
+
+
+def conversation(
+    messages: Iterable[Message], dialect: GeminiDialect, traits: Traits
+) -> Conversation:
+    """`messages` for a model with `traits` at the server of `dialect`.
+
+    Raises UnsupportedContentError for a part of a message that the wire cannot carry.
+    """
+    walk = _Walk(dialect, traits)
+    for index, message in enumerate(messages):
+        walk.take(index, message)
+    walk.end()
+    return Conversation(walk.system, walk.contents)
+
+
+class _Walk:
+    """Writes the messages of one history, in order.
+
+    A *batch* is a turn of the model and the results of its calls, which open the user's next
+    content, in the order of the calls; media that no result can hold follow them there.
+    """
+
+    def __init__(self, dialect: GeminiDialect, traits: Traits) -> None:
+        self._vertex = dialect.vertex
+        self._traits = traits
+        self._ids = CallIds(CALL_IDS)
+        self._batch: list[_Open] = []
+        self._answers: dict[str, Wire] = {}
+        self._media: list[Wire] = []
+        self.system: list[Wire] = []
+        self.contents: list[Wire] = []
+
+    def take(self, index: int, message: Message) -> None:
+        if not isinstance(message, ToolMessage):
+            self._end_batch()
+        match message:
+            case SystemMessage():
+                self._instructions(message)
+            case UserMessage():
+                self._user(index, message)
+            case AssistantMessage():
+                self._assistant(index, message)
+            case ToolMessage():
+                self._result(index, message)
+
+    def end(self) -> None:
+        self._end_batch()
+        if not self.contents:
+            self._say(USER, [_said(OPENING)])
+        elif self.contents[-1]["role"] == MODEL:
+            self._say(USER, [_said(GO_ON)])
+
+    def _say(self, role: str, parts: list[Any]) -> None:
+        if not self.contents and role == MODEL:
+            self.contents.append({"role": USER, "parts": [_said(OPENING)]})
+        if not self.contents or self.contents[-1]["role"] != role:
+            self.contents.append({"role": role, "parts": []})
+        self.contents[-1]["parts"] += parts
+
+    def _instructions(self, message: SystemMessage) -> None:
+        """Instructions; behind the conversation's beginning they stand where they were given.
+
+        In front of it they would change what caches know of everything that follows.
+        """
+        if not message.content.strip():
+            return
+        if self.contents:
+            self._say(USER, [_said(message.content)])
+        else:
+            self.system.append(_said(message.content))
+
+    def _user(self, index: int, message: UserMessage) -> None:
+        parts = [_said(message.content)] if message.content.strip() else []
+        parts += self._sent(index, message.parts, message.parts)
+        self._say(USER, parts or [_said(SAID_NOTHING)])
+
+    # --- the model's turns
+
+    def _assistant(self, index: int, message: AssistantMessage) -> None:
+        own = own_parts(message, vertex=self._vertex)
+        wire_ids = self._ids.open_turn(call.id for call in message.tool_calls)
+        calls = list(zip(message.tool_calls, wire_ids, strict=True))
+        parts = self._as_it_came(own, calls) if own else self._from_fields(index, message, calls)
+        if parts:
+            self._say(MODEL, parts)
+
+    def _as_it_came(
+        self, own: list[WirePart], calls: list[tuple[ToolCall, str]]
+    ) -> list[Wire | Raw]:
+        """The model's own parts, to the byte; calls as they are known in this request."""
+        parts: list[Wire | Raw] = []
+        known = iter(calls)
+        for part in own:
+            if part.kind != CALL:
+                parts.append(_verbatim(part))
+                continue
+            call, wire_id = next(known)
+            unsigned = self._unsigned(part.word(SIGNATURE))
+            shown = bool(asked(part).id)
+            parts.append(_called(part, call, wire_id if shown else "", unsigned))
+            self._batch.append(_Open(wire_id, _name(call), shown))
+        return parts
+
+    def _from_fields(
+        self, index: int, message: AssistantMessage, calls: list[tuple[ToolCall, str]]
+    ) -> list[Wire | Raw]:
+        parts: list[Wire | Raw] = []
+        if message.content.strip():
+            parts.append(_said(message.content))
+        # The transcript of a spoken answer is its content: the sound need not go back.
+        media = tuple(p for p in message.parts if not (p.kind == "audio" and message.content))
+        parts += self._sent(index, media, message.parts)
+        for call, wire_id in calls:
+            signature = call.signature if _own_signature(message, call) else ""
+            parts.append(_call_part(call, wire_id, signature or self._unsigned("")))
+            self._batch.append(_Open(wire_id, _name(call), shown=True))
+        thoughts = _thoughts(message)
+        signed = any(SIGNATURE in part for part in thoughts)
+        return [*thoughts, *parts] if parts or signed else []
+
+    def _unsigned(self, signature: str) -> str:
+        """What a call without a signature is sent with, where it is the first of its turn."""
+        needed = self._traits.checks_signatures and not signature and not self._batch
+        return UNSIGNED if needed else ""
+
+    # --- results
+
+    def _result(self, index: int, message: ToolMessage) -> None:
+        wire_id = self._ids.answer(message.tool_call_id)
+        if wire_id is None:
+            return  # not in a repaired history; the provider would refuse the whole request
+        media = self._sent(index, message.parts, message.parts)
+        within = [part for part in media if self._fits_result(part)]
+        response: Wire = {"output": message.content}
+        if message.failed:
+            response = {"error": message.content if message.content.strip() else FAILED}
+        self._answers[wire_id] = {"response": response, **({"parts": within} if within else {})}
+        if beside := [part for part in media if part not in within]:
+            label = f"Attached to the result of {message.tool_name or 'the tool'} ({wire_id}):"
+            self._media += [_said(label), *beside]
+
+    def _fits_result(self, part: Wire) -> bool:
+        return self._traits.media_in_results and media_type_of(part) in RESULT_TYPES
+
+    def _end_batch(self) -> None:
+        """Answer every call of the turn, in order: as many results as there are calls."""
+        self._ids.close_turn()
+        batch, answers, media = self._batch, self._answers, self._media
+        self._batch, self._answers, self._media = [], {}, []
+        parts: list[Wire] = []
+        for call in batch:
+            answer = answers.get(call.wire_id, {"response": {"output": INTERRUPTED}})
+            named: Wire = {"id": call.wire_id} if call.shown else {}
+            parts.append({"functionResponse": {**named, "name": call.name, **answer}})
+        if parts or media:
+            self._say(USER, [*parts, *media])
+
+    # --- media
+
+    def _sent(self, index: int, parts: tuple[Part, ...], among: tuple[Part, ...]) -> list[Wire]:
+        """The wire's `parts`, which are numbered as they stand `among` the message's."""
+        found: list[Wire] = []
+        for part in parts:
+            wire = content_part(part)
+            if isinstance(wire, str):
+                place = f"messages[{index}].parts[{among.index(part)}]"
+                raise UnsupportedContentError(f"{place}: {wire} to Gemini")
+            found.append(wire)
+        return found
+
+
+def _said(words: str) -> Wire:
+    return {"text": words}
+
+
+def _name(call: ToolCall) -> str:
+    return wire_tool_name(call.name, TOOL_NAME)
+
+
+def _verbatim(part: WirePart) -> Raw:
+    return Raw(rawjson.without_lone_surrogates(bytes(part.raw)))
+
+
+def _call_part(call: ToolCall, wire_id: str, signature: str) -> Wire:
+    function: Wire = {"id": wire_id} if wire_id else {}
+    function |= {"name": _name(call), "args": Raw(embedded_args(call).encode())}
+    wire: Wire = {"functionCall": function}
+    if signature:
+        wire[SIGNATURE] = signature
+    return wire
+
+
+def _called(part: WirePart, call: ToolCall, wire_id: str, unsigned: str) -> Wire | Raw:
+    """A call of the model's own: the part it came as, where that still says the same."""
+    now = _call_part(call, wire_id, unsigned)
+    said, function = asked(part), now["functionCall"]
+    known = dict(part.members["functionCall"])
+    named = known.pop("id", None) == (wire_id or None) and said.name == function["name"]
+    if named and not unsigned and part.args.encode() == bytes(function["args"]):
+        return _verbatim(part)
+    return {**part.members, **now, "functionCall": {**known, **function}}
+
+
+def _own_signature(message: AssistantMessage, call: ToolCall) -> bool:
+    """Whether the signature of `call` can be Gemini's: nothing of the turn names another maker.
+
+    A call does not say who signed it; thinking and native items do.
+    """
+    makers = {block.provider for block in message.thinking}
+    if message.native is not None:
+        makers.add(message.native.provider)
+    return sendable(call.signature) and not makers - {"", PROVIDER}
+
+
+def _thoughts(message: AssistantMessage) -> list[Wire]:
+    """Gemini's own thoughts, with their signatures where they have one."""
+    parts: list[Wire] = []
+    for block in message.thinking:
+        signed = sendable(block.signature)
+        if block.provider == PROVIDER and (signed or block.text.strip()):
+            wire: Wire = {"text": block.text, "thought": True}
+            parts.append({**wire, SIGNATURE: block.signature} if signed else wire)
+    return parts

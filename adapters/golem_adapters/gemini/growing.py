@@ -1,0 +1,128 @@
+"""What of an answer comes in pieces: texts, and arguments that are streamed by path. Pure."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from golem import rawjson
+from golem_adapters._toolkit.lenient import (
+    elements,
+    members,
+    objects,
+    text,
+    written,
+)
+from golem_adapters.gemini.parts import CALL, SIGNATURE, THOUGHT, WirePart
+
+_STEP: Final = re.compile(r"""\.([^.\[\]]+)|\[(\d{1,4})\]|\['([^']*)'\]|\["([^"]*)"\]""")
+
+
+class Run:
+    """Texts (or thoughts) behind each other and without a signature: one part, in pieces."""
+
+    __slots__ = ("_first", "_half", "_mended", "_pieces", "kind")
+
+    def __init__(self, first: WirePart) -> None:
+        self.kind = first.kind
+        self._first = first
+        self._pieces: list[str] = []
+        self._half = ""
+        self._mended = False
+
+    def added(self, piece: str) -> str:
+        """What `piece` says, behind half a character that came before."""
+        if self._half or not piece.isascii():
+            came = self._half + piece
+            self._half = ""
+            if "\ud800" <= came[-1] <= "\udbff":
+                came, self._half = came[:-1], came[-1]
+            said = text(came)
+            self._mended = self._mended or said != piece
+            piece = said
+        if piece:
+            self._pieces.append(piece)
+        return piece
+
+    def rest(self) -> str:
+        """What half a character at the end of the pieces stands for."""
+        if not self._half:
+            return ""
+        self._half = ""
+        self._mended = True
+        self._pieces.append("\ufffd")
+        return "\ufffd"
+
+    def built(self) -> WirePart:
+        """The part as far as it has come; to the byte, where it came in one piece."""
+        if len(self._pieces) == 1 and not self._mended and not self._half:
+            return self._first
+        found: dict[str, Any] = {"text": "".join(self._pieces)}
+        if self.kind == THOUGHT:
+            found["thought"] = True
+        return WirePart(written(found), found, self.kind)
+
+
+class GrowingCall:
+    """A call whose arguments Vertex streams by their place, as it does where it is asked to."""
+
+    __slots__ = ("_args", "_continued", "_part", "closed")
+
+    def __init__(self, part: WirePart) -> None:
+        self._part = part
+        self._args: dict[str, Any] = {}
+        self._continued = ""
+        self.closed = False
+
+    def add(self, part: WirePart) -> None:
+        """Take in the next piece; it may be the last."""
+        called = members(part.members.get("functionCall"))
+        for piece in objects(called.get("partialArgs")):
+            self._put(piece)
+        if part is not self._part and part.word(SIGNATURE):
+            self._part.members[SIGNATURE] = part.word(SIGNATURE)
+        self.closed = not called.get("willContinue")
+
+    def _put(self, piece: dict[str, Any]) -> None:
+        path = text(piece.get("jsonPath"))
+        value = next((piece[name] for name in _VALUES if name in piece), None)
+        steps = [_step(*found) for found in _STEP.findall(path)]
+        if not steps or isinstance(steps[0], int) or len(steps) > rawjson.MAX_DEPTH:
+            return
+        value = text(value) if isinstance(value, str) else value
+        _placed(self._args, steps, value, grows=path == self._continued)
+        self._continued = path if piece.get("willContinue") else ""
+
+    def built(self) -> WirePart:
+        """The call as far as it has come; arguments that were cut off are no object."""
+        args = bytes(written(self._args)).decode()
+        called = members(self._part.members.get("functionCall"))
+        found = {name: called[name] for name in ("id", "name") if called.get(name)}
+        wire: dict[str, Any] = {"functionCall": {**found, "args": self._args}}
+        if signature := self._part.word(SIGNATURE):
+            wire[SIGNATURE] = signature
+        return WirePart(written(wire), wire, CALL, args if self.closed else args[:-1])
+
+
+_VALUES: Final = ("stringValue", "numberValue", "boolValue")
+"""Where a value is; one that has none of these is null."""
+
+
+def _step(name: str, index: str, quoted: str, also: str) -> str | int:
+    return int(index) if index else name or quoted or also
+
+
+def _placed(place: Any, steps: list[str | int], value: Any, *, grows: bool) -> Any:
+    """`place` with `value` at the end of `steps`; a text that `grows` gets longer there."""
+    if not steps:
+        joins = grows and isinstance(place, str) and isinstance(value, str)
+        return place + value if joins else value
+    step, *rest = steps
+    if isinstance(step, int):
+        items = elements(place)
+        items.extend([None] * (step + 1 - len(items)))
+        items[step] = _placed(items[step], rest, value, grows=grows)
+        return items
+    found = members(place)
+    found[step] = _placed(found.get(step), rest, value, grows=grows)
+    return found

@@ -1,0 +1,312 @@
+"""`Gemini`: the model class for Google's API, at AI Studio and at Vertex AI."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
+
+from golem.errors import APIError
+from golem.messages import Message
+from golem.model import Request, Response, Settings, ToolSpec
+from golem.wire.http import HTTPCall, HTTPModel
+from golem_adapters._toolkit.body import merged
+from golem_adapters._toolkit.endpoint import (
+    Credentials,
+    Token,
+    address,
+    beneath,
+    found_key,
+    model_name,
+    shown,
+)
+from golem_adapters.gemini.dialect import (
+    AI_STUDIO,
+    VERTEX,
+    GeminiDialect,
+    Traits,
+    dialect_named,
+    traits_of,
+)
+from golem_adapters.gemini.failures import http_error
+from golem_adapters.gemini.place import Place, asking, versioned, word
+from golem_adapters.gemini.request import Options, encode_count, encode_request
+from golem_adapters.gemini.response import decode_count, decode_response
+from golem_adapters.gemini.stream import GeminiStream
+
+if TYPE_CHECKING:
+    import httpx
+
+_SMALLEST_BUDGET: Final = -1  # the model decides
+
+
+class Gemini(HTTPModel):
+    """A Gemini model, at AI Studio with an API key or at Vertex AI with a token.
+
+    Thought signatures are kept on the messages and go out with them in the part they came in,
+    as long as a message is not changed. It is a counter of tokens too:
+    ``budget_history(model, 100_000)``.
+
+    Args:
+        model: the model's name (``gemini-3-flash-preview``), or a whole resource name
+            (``tunedModels/…``, ``projects/…/endpoints/…``).
+        api_key: the key; else ``GEMINI_API_KEY`` or ``GOOGLE_API_KEY``, at AI Studio only.
+        base_url: where the server is, with or without the version at its end; else
+            ``GOOGLE_GEMINI_BASE_URL`` (``GOOGLE_VERTEX_BASE_URL``), else Google's own.
+        dialect: ``gemini`` (AI Studio) or ``vertex``, or a record of your own. By default
+            Vertex where a `project` or `location` is given.
+        project: the Google Cloud project; else ``GOOGLE_CLOUD_PROJECT``, at Vertex only.
+        location: where the model runs; else ``GOOGLE_CLOUD_LOCATION``, else ``global``.
+        token: an OAuth token to send instead of a key, or a function, plain or async, that
+            gives the one to use now.
+        http_client: an httpx-compatible client to use instead of golem's; never closed here.
+        timeout: seconds without a byte from the server after which a request fails; by default
+            the given client's own, else ten minutes. ``math.inf``: never.
+        api_version: the version of the API; by default v1beta, at Vertex v1beta1.
+        thinking: how much to think: a budget in tokens (0: not at all, -1: as the model likes),
+            a level (``low``, ``high`` …, Gemini 3 and newer), or the API's own
+            ``thinkingConfig``; None leaves it to the model.
+        include_thoughts: whether the model tells a summary of its thoughts.
+        safety_settings: what the server blocks, as the API has it.
+        server_tools: tools that the server runs, as the API has them (``{"googleSearch": {}}``).
+        max_tokens: see `golem.model.Settings`. As all that follow, a default that a request's
+            own settings override.
+        temperature: see `golem.model.Settings`.
+        top_p: see `golem.model.Settings`.
+        seed: see `golem.model.Settings`.
+        stop: see `golem.model.Settings`.
+        presence_penalty: see `golem.model.Settings`.
+        frequency_penalty: see `golem.model.Settings`.
+        reasoning_effort: a level of thinking; for models before Gemini 3 one of none, minimal,
+            low, medium and high, which stand for budgets.
+        parallel_tool_calls: Gemini has no such setting: a request with False is refused before
+            it is sent.
+        extra_body: members merged into every request body, over golem's own, objects member by
+            member (not into counts).
+
+    Raises:
+        ValueError: neither key, token nor `base_url` at AI Studio; no project, or neither key,
+            token nor `base_url` at Vertex; an unusable key, address, project or location; an
+            unknown dialect or thinking.
+    """
+
+    __slots__ = ("_gemini",)
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        api_key: str | None = None,
+        base_url: str | None = None,
+        dialect: str | GeminiDialect | None = None,
+        project: str | None = None,
+        location: str | None = None,
+        token: Token | None = None,
+        http_client: httpx.AsyncClient | None = None,
+        timeout: float | None = None,
+        api_version: str | None = None,
+        thinking: int | str | Mapping[str, Any] | None = None,
+        include_thoughts: bool | None = None,
+        safety_settings: Sequence[Mapping[str, Any]] = (),
+        server_tools: Sequence[Mapping[str, Any]] = (),
+        max_tokens: int | None = None,
+        temperature: float | None = None,
+        top_p: float | None = None,
+        seed: int | None = None,
+        stop: str | Sequence[str] = (),
+        presence_penalty: float | None = None,
+        frequency_penalty: float | None = None,
+        reasoning_effort: str | None = None,
+        parallel_tool_calls: bool | None = None,
+        extra_body: Mapping[str, Any] | None = None,
+    ) -> None:
+        if dialect is None:
+            record = VERTEX if project or location else AI_STUDIO
+        else:
+            record = dialect_named(dialect)
+        settings = Settings(
+            max_tokens=max_tokens,
+            temperature=temperature,
+            top_p=top_p,
+            seed=seed,
+            stop=(stop,) if isinstance(stop, str) else tuple(stop),
+            presence_penalty=presence_penalty,
+            frequency_penalty=frequency_penalty,
+            reasoning_effort=reasoning_effort,
+            parallel_tool_calls=parallel_tool_calls,
+            extra_body=extra_body,
+        )
+        thoughts = _thinking(thinking, include_thoughts)
+        options = Options(thoughts, tuple(safety_settings), tuple(server_tools))
+        url = base_url or os.environ.get(record.base_url_variable) or ""
+        place = Place.found(project, location) if record.vertex else Place()
+        credentials = _credentials(record, api_key, token, bool(url))
+        if record.vertex and not place.project and not api_key and "projects/" not in model:
+            raise ValueError("no project for Vertex: give project=… or set GOOGLE_CLOUD_PROJECT")
+        self._gemini = _GeminiWire(
+            model_name(model),
+            record,
+            address(url or record.base_url or place.address),
+            word(api_version or record.version, "version"),
+            place,
+            credentials,
+            settings,
+            options,
+        )
+        super().__init__(self._gemini, http_client=http_client, timeout=timeout)
+
+    async def count_tokens(
+        self, messages: Sequence[Message], tools: Sequence[ToolSpec] = ()
+    ) -> int:
+        """How many tokens a request with these messages and tools has, as the provider counts.
+
+        The port of `golem.history.budget_history` and ``per_request_input_tokens``. Asks the
+        provider each time. Raises as `generate` does.
+        """
+        headers, body = await self._ask(self._gemini.count(Request(messages, tools)))
+        return self._gemini.counted(headers, body)
+
+    @property
+    def model(self) -> str:
+        """The model's name, as it was given."""
+        return self._gemini.model
+
+    @property
+    def base_url(self) -> str:
+        """Where the server is, without what may be secret in an address."""
+        return shown(self._gemini.base_url)
+
+    @property
+    def dialect(self) -> GeminiDialect:
+        """What tells this server apart."""
+        return self._gemini.dialect
+
+    @property
+    def settings(self) -> Settings:
+        """The defaults that a request's own settings override."""
+        return self._gemini.settings
+
+    @property
+    def native_output(self) -> bool:
+        """Whether the server holds an answer to an output schema, also beside tools."""
+        return self._gemini.traits.schema_beside_tools
+
+    def __repr__(self) -> str:
+        return f"Gemini({self.model!r}, base_url={self.base_url!r})"
+
+
+def _credentials(
+    record: GeminiDialect, api_key: str | None, token: Token | None, addressed: bool
+) -> Credentials:
+    key = ""
+    if token is None:
+        key = found_key(api_key, record.key_variables, record.name, needed=not addressed)
+        if record.vertex and not key and not addressed:
+            raise ValueError("no token for Vertex: give token=… (a text or a function)")
+    return Credentials("x-goog-api-key", key, token=token)
+
+
+def _thinking(
+    given: int | str | Mapping[str, Any] | None, include: bool | None
+) -> Mapping[str, Any] | None:
+    """The API's own object for what a caller may say about thinking."""
+    config: dict[str, Any] = {}
+    if isinstance(given, Mapping):
+        config = dict(given)
+    elif isinstance(given, str) and given.strip():
+        config = {"thinkingLevel": given.upper()}
+    elif isinstance(given, int) and not isinstance(given, bool) and given >= _SMALLEST_BUDGET:
+        config = {"thinkingBudget": given}
+    elif given is not None:
+        raise ValueError(
+            f"thinking is a level, or a budget of tokens from {_SMALLEST_BUDGET}, not {given!r}"
+        )
+    if include is not None:
+        config["includeThoughts"] = include
+    return config or None
+
+
+class _GeminiWire:
+    """The `golem.wire.http.WireDialect` of Gemini: ties the pure parts together."""
+
+    __slots__ = (
+        "_credentials",
+        "_options",
+        "_resource",
+        "_root",
+        "base_url",
+        "dialect",
+        "model",
+        "settings",
+        "traits",
+    )
+
+    def __init__(
+        self,
+        model: str,
+        dialect: GeminiDialect,
+        base_url: str,
+        version: str,
+        place: Place,
+        credentials: Credentials,
+        settings: Settings,
+        options: Options,
+    ) -> None:
+        self.model = model
+        self.dialect = dialect
+        self.traits: Traits = traits_of(model)
+        self.base_url = base_url
+        self.settings = settings
+        self._credentials = credentials
+        self._options = options
+        self._resource = place.resource(model, vertex=dialect.vertex)
+        self._root = versioned(base_url, version)
+
+    def encode(self, request: Request, *, stream: bool) -> HTTPCall:
+        body = encode_request(
+            request,
+            settings=merged(self.settings, request.settings),
+            dialect=self.dialect,
+            traits=self.traits,
+            options=self._options,
+        )
+        if stream:
+            url = asking(self._url("streamGenerateContent"), "alt=sse")
+            return self._call(url, "text/event-stream", body)
+        return self._call(self._url("generateContent"), "application/json", body)
+
+    def count(self, request: Request) -> HTTPCall:
+        body = encode_count(
+            request,
+            model=self._resource,
+            dialect=self.dialect,
+            traits=self.traits,
+            options=self._options,
+        )
+        return self._call(self._url("countTokens"), "application/json", body)
+
+    def _url(self, method: str) -> str:
+        return beneath(self._root, f"/{quote(self._resource, safe='/:@._-')}:{method}")
+
+    def _call(self, url: str, accept: str, body: bytes) -> HTTPCall:
+        return HTTPCall(url, {"content-type": "application/json", "accept": accept}, body)
+
+    def authorize(
+        self, call: HTTPCall, now: float
+    ) -> Mapping[str, str] | Awaitable[Mapping[str, str]]:
+        return self._credentials.headers()
+
+    def decode(self, request: Request, headers: Mapping[str, str], body: bytes) -> Response:
+        return decode_response(
+            body, request=request, headers=headers, secret=self._credentials.secret
+        )
+
+    def counted(self, headers: Mapping[str, str], body: bytes) -> int:
+        return decode_count(body, headers=headers, secret=self._credentials.secret)
+
+    def error(self, status: int, headers: Mapping[str, str], body: bytes, now: float) -> APIError:
+        return http_error(status, headers, body, now=now, secret=self._credentials.secret)
+
+    def stream_decoder(self, request: Request, headers: Mapping[str, str]) -> GeminiStream:
+        return GeminiStream(request, headers, self._credentials.secret)
