@@ -44,7 +44,7 @@ def test_every_code_has_its_status_and_retryability(code: str, status: int) -> N
         ("34.4s", True, 34.4),
         ("5s", True, 5.0),
         ("0s", True, None),
-        ("121s", False, None),
+        ("121s", False, 121.0),
         ("soon", True, None),
         (7, True, None),
         ("-1s", True, None),

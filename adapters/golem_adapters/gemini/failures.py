@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from golem.errors import APIError
-from golem_adapters._toolkit.failures import MAX_RETRY_AFTER, phrase, retry_advice, words_of
+from golem_adapters._toolkit.failures import phrase, retry_advice, words_of
 from golem_adapters._toolkit.lenient import (
     elements,
     is_object,
@@ -22,6 +22,7 @@ from golem_adapters._toolkit.lenient import (
     text,
     whole,
 )
+from golem_adapters._toolkit.waits import LONGEST_WAIT
 from golem_adapters.openai.failures import blanked
 
 STATUSES: Final[Mapping[str, int]] = {
@@ -64,7 +65,7 @@ def http_error(
         said = _complaint(read_json(body))
     except ValueError:
         said = _Complaint(words_of(body, status), "", None, None, "")
-    retryable, wait = retry_advice(status, headers, now)
+    retryable, wait = retry_advice(status, headers, now, told=said.delay)
     return _error(said, status, headers, secret, retryable=retryable, wait=wait)
 
 
@@ -72,7 +73,9 @@ def error_within(value: Any, headers: Mapping[str, str], *, secret: str) -> APIE
     """The error that stands inside an answer whose HTTP status was a success."""
     said = _complaint(value)
     status = said.status or STATUSES.get(said.code)
-    return _error(said, status, headers, secret, retryable=True, wait=None)
+    wait = said.delay
+    retryable = wait is None or wait <= LONGEST_WAIT
+    return _error(said, status, headers, secret, retryable=retryable, wait=wait)
 
 
 def blocked(reason: str, message: str, request_id: str) -> APIError:
@@ -97,15 +100,14 @@ def _error(
     retryable: bool,
     wait: float | None,
 ) -> APIError:
-    if wait is None and said.delay:
-        wait = said.delay
-    retryable = retryable and status in _RETRYABLE and (wait or 0) <= MAX_RETRY_AFTER
+    retryable = retryable and status in _RETRYABLE
+    too_long = wait is not None and wait > LONGEST_WAIT
     return APIError(
         blanked(secret, said.message or phrase(status)),
         status=status,
         code=blanked(secret, said.code) or None,
         retryable=retryable,
-        retry_after=wait if retryable else None,
+        retry_after=wait if retryable or too_long else None,
         request_id=request_id(headers) or said.request_id or None,
     )
 
