@@ -29,7 +29,7 @@ from golem.history.repair import NO_RESULT
 from golem.model import Delta, Request, Response
 from golem.model import TextDelta as Text
 from golem.testing import ScriptedModel
-from tests.run.support import Recorder, asks, echo, well_formed
+from tests.run.support import Recorder, announced, asks, echo, well_formed
 
 
 class Stored:
@@ -114,6 +114,29 @@ async def test_a_turn_whose_connection_hangs_behind_it_is_stored() -> None:
     stream = Agent(Answers(hangs), journal=stored, timeout=0.02).stream("p")
     await read(stream)
     assert stored.contents == ["p", "hello"]
+
+
+async def test_what_a_full_disk_keeps_from_the_journal_is_told_all_the_same() -> None:
+    """The run fails, and its events have said every message that its partial holds."""
+    recorder = Recorder()
+
+    async def full(message: Message) -> None:
+        if message.content == "and hurry":
+            raise OSError("the disk is full")
+
+    def hurries(event: Event) -> None:
+        recorder(event)
+        if event.kind == "model_started":
+            stream.enqueue("and hurry")
+            stream.enqueue("one more thing", when="idle")
+
+    stream = Agent(ScriptedModel(["first"])).stream("q", on_event=hurries, journal=full)
+    await read(stream)
+    assert recorder.kinds[-1] == "run_failed"
+    assert stream.partial is not None
+    told = announced(recorder.events)
+    assert [m.content for m in told] == ["q", "first", "and hurry", "one more thing"]
+    assert told == stream.partial.new_messages
 
 
 async def test_a_turn_that_has_no_price_is_stored_and_told() -> None:
