@@ -64,6 +64,7 @@ class ModelTurn:
             attempt += 1
             failure: Exception | None = None
             unstored: RunFailure | None = None
+            self._waiting.heed_stop()  # what will not be sent is not said to begin
             yield self._herald.event(ev.ModelStarted, self._command.turn, attempt, self._name())
             try:
                 self._waiting.check()  # what is not sent does not count
