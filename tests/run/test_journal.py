@@ -18,8 +18,10 @@ from golem import (
     ModelRetry,
     RunError,
     RunStream,
+    ToolCanceled,
     TransportError,
     Usage,
+    dump_message,
     normalize_history,
     tool,
 )
@@ -177,6 +179,34 @@ async def test_the_results_beside_a_batch_are_stored_with_it(ends: str) -> None:
     in_partial = {message.content for message in stream.partial.resume_messages}
     assert in_partial - {NO_RESULT} <= set(stored.contents)
     assert not normalize_history(stored.messages)[1].dropped
+
+
+async def test_results_that_say_the_same_are_stored_each_where_ids_do_not_tell_them_apart() -> None:
+    """A model may repeat an id in one turn, and a server may send none."""
+
+    @tool(retries=1)
+    async def one() -> str:
+        raise ModelRetry("again")
+
+    @tool(retries=1)
+    async def other() -> str:
+        raise ModelRetry("again")
+
+    @tool
+    async def stops() -> str:
+        raise ToolCanceled
+
+    stored = Stored()
+    stream = Agent(
+        ScriptedModel([asks(("", "one"), ("1", "stops"), ("", "other"))]),
+        tools=[one, other, stops],
+        parallel_tool_calls=True,
+        journal=stored,
+    ).stream("p")
+    await read(stream)
+    assert stream.partial is not None
+    held = [*stream.partial.new_messages, *stream.partial.batch_results]
+    assert sorted(map(dump_message, held)) == sorted(map(dump_message, stored.messages))
 
 
 async def test_the_answers_of_a_resumed_run_are_stored_before_anything_runs() -> None:
