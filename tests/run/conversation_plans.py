@@ -34,8 +34,9 @@ Kind = Literal["run", "read", "leave", "stop", "stopped", "scope", "native"]
 class Form:
     """How the run is carried out, and what strikes it.
 
-    ``run``; ``read`` to the end; ``leave`` at an event; ``stop`` by the reader at an event, or
-    ``stopped`` by another task then; cancelled at a suspension by a ``scope`` or ``native``ly.
+    ``run``; ``read`` to the end; ``leave`` at an event (-1: before any); ``stop`` by the reader at
+    an event, or ``stopped`` by another task then; cancelled at a suspension by a ``scope`` or
+    ``native``ly.
     """
 
     kind: Kind
@@ -99,7 +100,7 @@ NAMES = st.sampled_from(
 ODD = st.sampled_from(
     ["stop", "boom", "hang", "hides", "converts", "says", "ends", "nope", "final_result", "int"]
 )
-ARGS = st.sampled_from(['{"n":"x"}'] * 3 + ['{"n":"y"}'] * 2 + ["{}", '{"n":', '{"n":5}', "5"])
+ARGS = st.sampled_from(['{"n":"x"}'] * 9 + ['{"n":"y"}'] * 7 + ["{}", '{"n":', '{"n":5}', "5"])
 TEXTS = st.sampled_from(["", "7", '{"result": 7}', '{"result": "x"}', "a longer answer", "\ud800"])
 ERRORS: st.SearchStrategy[Exception] = st.sampled_from(
     [TransportError("reset"), OSError("mine"), APIError("no", status=400)]
@@ -109,7 +110,7 @@ ERRORS: st.SearchStrategy[Exception] = st.sampled_from(
 @st.composite
 def messages(draw: st.DrawFn) -> AssistantMessage:
     """What a model says: text, thinking, calls."""
-    names = draw(st.sampled_from([NAMES, NAMES, NAMES | ODD]))
+    names = draw(st.sampled_from([NAMES, NAMES | ODD]))
     asked = draw(st.lists(st.tuples(IDS, names, ARGS), max_size=4))
     thought = draw(st.sampled_from([(), (), (Thinking("hm"),)]))
     calls = tuple(ToolCall.of(*call) for call in asked)
@@ -151,7 +152,7 @@ QUIET: st.SearchStrategy[tuple[tuple[int, SayWhen], ...]] = st.just(())
 FORMS = st.one_of(
     st.just(Form("run", streamed=False)),
     st.builds(Form, st.just("read"), saying=QUIET | SAYING),
-    st.builds(Form, st.just("leave"), PLACES, saying=QUIET | SAYING),
+    st.builds(Form, st.just("leave"), st.just(-1) | PLACES, saying=QUIET | SAYING),
     st.builds(
         Form,
         st.sampled_from(["stop", "stopped"]),
@@ -190,14 +191,14 @@ _OTHERWISE: dict[str, st.SearchStrategy[Any]] = {
         + [(int, "tool"), ([int, str], "tool"), (int, "prompt"), (int, "native")]
     ),
     "output_retries": st.integers(0, 2),
-    "parallel": st.booleans(),
+    "parallel": st.sampled_from([True, True, False]),
     "max_turns": st.integers(1, 8),
     "limits": st.sampled_from(
         [UsageLimits()] * 6
         + [UsageLimits(tool_calls=2), UsageLimits(requests=2), UsageLimits(output_tokens=4)]
     ),
     "timeout": TIMEOUTS,
-    "processor": st.sampled_from([""] * 12 + ["trims", "trims", "breaks"]),
+    "processor": st.sampled_from([""] * 20 + ["trims", "trims", "breaks"]),
     "journal_fails_at": st.sampled_from([None] * 20 + [0, 1, 2, 3, 5]),
     "observer_fails": st.booleans(),
     "forks": st.booleans(),

@@ -160,6 +160,8 @@ async def _read(played: Played, stream: RunStream[Any]) -> None:
 
     async def read() -> None:
         async with stream:
+            if form.kind == "leave" and form.at < 0:
+                return
             async for event in stream:
                 played.seen.append(event)
                 for n, (at, when) in enumerate(form.saying):

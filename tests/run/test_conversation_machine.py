@@ -187,7 +187,8 @@ def as_before(history: Stored) -> Any:
 
 def is_named(played: Played) -> bool:
     """Whether the conversation's id is one that both runs must have."""
-    return played.plan.forks or any(message.conversation_id for message in played.supplied)
+    named = played.terminal.conversation_id
+    return played.plan.forks or any(m.conversation_id == named for m in played.supplied)
 
 
 def outline(played: Played) -> list[bytes]:
