@@ -97,12 +97,14 @@ def e2e(session: nox.Session) -> None:
 
 @nox.session
 def fuzz(session: nox.Session) -> None:
-    """Minutes of broken histories: first made by rule, then found by what they reach in golem.
+    """Minutes of broken histories and of conversations that go every way there is.
 
-    The second half runs for ten minutes; ``fuzz/fuzz_history.py`` takes libFuzzer's options.
+    First made by rule, then (histories) found by what they reach in golem: that half runs for ten
+    minutes; ``fuzz/fuzz_history.py`` takes libFuzzer's options.
     """
     install(session, "-e", ".[dev]")
-    session.run(PYTHON, "-m", "pytest", "tests/fuzz", "--hypothesis-profile=fuzz", *session.posargs)
+    by_rule = ["tests/fuzz", "tests/run/test_conversation_machine.py"]
+    session.run(PYTHON, "-m", "pytest", *by_rule, "--hypothesis-profile=fuzz", *session.posargs)
     try:
         install(session, "atheris")
     except nox.command.CommandFailed:

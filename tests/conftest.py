@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, settings
 
+# What these assert is worth an explanation too.
+pytest.register_assert_rewrite("tests.run.conversation_laws", "tests.run.support")
+
 # A busy machine makes single examples slow, which is not what the laws are about.
 settings.register_profile("golem", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("fuzz", settings.get_profile("golem"), max_examples=20_000)

@@ -190,8 +190,11 @@ class Run:
                     command = machine.next()
             except RunFailure as ending:
                 failure = ending
-            # What there is to tell is told before the run ends by it.
-            await self._journal.catch_up(machine)
+            # What there is to tell is told before the run ends by it, stored or not.
+            try:
+                await self._journal.catch_up(machine)
+            except RunFailure as ending:
+                failure = ending
             for added in self._herald.added(machine.joined()):
                 yield added
             if failure is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Awaitable, Callable
 
 from golem._run.commands import describe
@@ -27,7 +26,7 @@ class Journal:
     def __init__(self, write: Write | None, waiting: Waiting) -> None:
         self._write = write
         self._waiting = waiting
-        self._results: Counter[tuple[str, str]] = Counter()  # written before they joined
+        self._ahead: list[ToolMessage] = []  # results written before they joined
         self._failed = False
 
     async def catch_up(self, machine: Machine) -> None:
@@ -37,21 +36,19 @@ class Journal:
         """
         if self._write is None or self._failed:
             return
-        written = self._results.copy()
+        written = self._ahead.copy()
         for result in machine.unrecorded:
-            key = _key(result)
-            if written[key]:
-                written[key] -= 1
+            if result in written:
+                written.remove(result)
             else:
                 await self._write_ahead(result)
         unwritten = machine.unwritten
         while unwritten:
             message = unwritten[0]
-            ahead = isinstance(message, ToolMessage) and self._results[_key(message)]
-            if not ahead:
+            if isinstance(message, ToolMessage) and message in self._ahead:
+                self._ahead.remove(message)
+            else:
                 await self._call(message)
-            elif isinstance(message, ToolMessage):
-                self._results[_key(message)] -= 1
             unwritten.popleft()
 
     async def write_result(self, machine: Machine, result: ToolMessage | None) -> None:
@@ -71,7 +68,7 @@ class Journal:
     async def _write_ahead(self, result: ToolMessage) -> None:
         await self._call(result)
         # Not before: a write that was cut off is made again.
-        self._results[_key(result)] += 1
+        self._ahead.append(result)
 
     async def _call(self, message: Message) -> None:
         assert self._write is not None  # noqa: S101 - asked only where there is a journal
@@ -80,7 +77,3 @@ class Journal:
         except Exception as error:
             self._failed = True
             raise RunFailure("history", f"journal: {describe(error)}", error) from error
-
-
-def _key(result: ToolMessage) -> tuple[str, str]:
-    return result.tool_call_id, result.content

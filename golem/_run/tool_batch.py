@@ -66,6 +66,7 @@ class ToolBatch:
             self._machine.tools_checked(sum(isinstance(outcome, Ready) for outcome in ready))
         for group in groups:
             for place in group:
+                self._waiting.heed_stop()  # what will not run is not said to begin
                 call = batch.calls[place]
                 yield self._herald.event(ev.ToolStarted, turn, call.id, call.name, call.args)
             await self._run(group, ready)

@@ -78,6 +78,11 @@ class Waiting:
         if min(deadline, self._stop_at) <= now:
             raise self._over(name, deadline)
 
+    def heed_stop(self) -> None:
+        """Raise StopNow if the consumer has stopped the run by now."""
+        if self._stop_at != NEVER and self._stop_at <= anyio.current_time():
+            raise StopNow
+
     async def on(self, awaitable: Awaitable[T], *, turn: bool = False, fragment: str = "") -> T:
         """What `awaitable` gives, within the total, the turn's allowance, a fragment's timeout.
 

@@ -19,9 +19,11 @@ from golem import (
     ModelRetry,
     RunError,
     RunStream,
+    ToolCanceled,
     TransportError,
     Usage,
     closing,
+    dump_message,
     normalize_history,
     tool,
 )
@@ -31,7 +33,7 @@ from golem.history.repair import NO_RESULT
 from golem.model import Delta, Request, Response
 from golem.model import TextDelta as Text
 from golem.testing import ScriptedModel
-from tests.run.support import Recorder, SlowRecorder, asks, echo, well_formed
+from tests.run.support import Recorder, SlowRecorder, announced, asks, echo, well_formed
 
 
 class Stored:
@@ -113,6 +115,29 @@ async def test_a_turn_is_complete_whatever_its_connection_does_behind_it(
     well_formed(recorder.events)
 
 
+async def test_what_a_full_disk_keeps_from_the_journal_is_told_all_the_same() -> None:
+    """The run fails, and its events have said every message that its partial holds."""
+    recorder = Recorder()
+
+    async def full(message: Message) -> None:
+        if message.content == "and hurry":
+            raise OSError("the disk is full")
+
+    def hurries(event: Event) -> None:
+        recorder(event)
+        if event.kind == "model_started":
+            stream.enqueue("and hurry")
+            stream.enqueue("one more thing", when="idle")
+
+    stream = Agent(ScriptedModel(["first"])).stream("q", on_event=hurries, journal=full)
+    await read(stream)
+    assert recorder.kinds[-1] == "run_failed"
+    assert stream.partial is not None
+    told = announced(recorder.events)
+    assert [m.content for m in told] == ["q", "first", "and hurry", "one more thing"]
+    assert told == stream.partial.new_messages
+
+
 async def test_a_turn_that_has_no_price_is_stored_and_told() -> None:
     def price(usage: Usage) -> float:
         raise ZeroDivisionError
@@ -151,6 +176,34 @@ async def test_the_results_beside_a_batch_are_stored_with_it(ends: str) -> None:
     in_partial = {message.content for message in stream.partial.resume_messages}
     assert in_partial - {NO_RESULT} <= set(stored.contents)
     assert not normalize_history(stored.messages)[1].dropped
+
+
+async def test_results_that_say_the_same_are_stored_each_where_ids_do_not_tell_them_apart() -> None:
+    """A model may repeat an id in one turn, and a server may send none."""
+
+    @tool(retries=1)
+    async def one() -> str:
+        raise ModelRetry("again")
+
+    @tool(retries=1)
+    async def other() -> str:
+        raise ModelRetry("again")
+
+    @tool
+    async def stops() -> str:
+        raise ToolCanceled
+
+    stored = Stored()
+    stream = Agent(
+        ScriptedModel([asks(("", "one"), ("1", "stops"), ("", "other"))]),
+        tools=[one, other, stops],
+        parallel_tool_calls=True,
+        journal=stored,
+    ).stream("p")
+    await read(stream)
+    assert stream.partial is not None
+    held = [*stream.partial.new_messages, *stream.partial.batch_results]
+    assert sorted(map(dump_message, held)) == sorted(map(dump_message, stored.messages))
 
 
 async def test_the_answers_of_a_resumed_run_are_stored_before_anything_runs() -> None:

@@ -76,6 +76,25 @@ async def test_a_reader_stops_its_stream(at: str, when: StopWhen, left: list[str
     await resumes(stream.partial)
 
 
+@pytest.mark.parametrize("parallel", [False, True])
+@pytest.mark.parametrize("at", ["run_started", "message_added", "tool_started", "tool_finished"])
+async def test_nothing_is_said_to_begin_after_a_stop(at: str, parallel: bool) -> None:
+    """It is not begun, so no reader is to wait for its end."""
+    agent = Agent(ScriptedModel([CALLS]), tools=[echo], parallel_tool_calls=parallel)
+    behind: list[str] | None = None
+    stream = agent.stream("p")
+    async with stream:
+        async for event in stream:
+            if behind is not None:
+                behind.append(event.kind)
+            elif event.kind == at:
+                behind = []
+                await stream.stop()
+    assert behind is not None
+    assert not {"model_started", "tool_started"} & set(behind)
+    assert behind[-1] == "run_stopped"
+
+
 async def test_the_evidence_of_a_stopped_answer_is_its_text() -> None:
     stream = Agent(ScriptedModel(["a longer answer"])).stream("p")
     async with stream:
