@@ -182,7 +182,7 @@ def causes_fit(error: RunError) -> None:
     cause = error.__cause__
     allowed: dict[str, tuple[type[Any], ...]] = {
         "model": (Exception,),
-        "tool": (RuntimeError, OSError, ModelRetry, TimeoutError),
+        "tool": (RuntimeError, OSError, ModelRetry, TimeoutError, ValueError),
         "decode": (ModelRetry, TimeoutError),
         "loop": (type(None),),
         "usage": (UsageLimitError,),
