@@ -39,7 +39,8 @@ class RunStarted(_Event, frozen=True, tag="run_started"):
     """The first event: the history is ready and nothing has been sent.
 
     `supplied` messages were given, `kept` is how many of them the history processor, the removal
-    of system messages and repair have left, `sent` how many the first request carries.
+    of system messages and repair have left, `sent` how many the first request will carry,
+    but for results that approved calls have yet to give, and for a request processor.
     """
 
     supplied: int
