@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from contextlib import aclosing
 
 import anyio
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from golem import events as ev
 from golem._run.commands import CallModel, describe, error_type
@@ -25,7 +25,7 @@ from golem.errors import ProtocolError
 from golem.history.repair import normalize_history
 from golem.limits import UsageLimitError
 from golem.messages import AssistantMessage
-from golem.model import Delta, Request, Response
+from golem.model import Delta, Details, Request, Response
 from golem.rawjson import clean_text
 
 _log = logging.getLogger("golem")
@@ -257,13 +257,15 @@ def _checked(answer: object) -> Response:
             part.validate()
         except ValueError as error:
             raise ProtocolError(f"the model's answer: {error}") from error
-    if all(clean_text(text) is text for text in _texts(message)):
+    if all(clean_text(text) is text for text in _texts(message, answer.details)):
         return answer
-    return replace(answer, message=load_message(dump_message(message)))
+    details = Details(*map(clean_text, astuple(answer.details)))
+    return replace(answer, message=load_message(dump_message(message)), details=details)
 
 
-def _texts(message: AssistantMessage) -> Iterator[str]:
+def _texts(message: AssistantMessage, details: Details) -> Iterator[str]:
     """The texts that a model gave: where surrogates may come in (contract §1)."""
+    yield from astuple(details)
     yield message.content
     for thought in message.thinking:
         yield thought.text

@@ -34,7 +34,7 @@ from golem import (
     tool,
 )
 from golem import events as ev
-from golem.model import TextDelta
+from golem.model import Details, Response, TextDelta
 from golem.testing import Fragments, ScriptedModel
 from tests.run.support import Recorder, SlowRecorder, announced, asks, boom, echo, well_formed
 
@@ -168,10 +168,20 @@ LONE = "lone \ud800 half"
             asks(("1", "echo", '{"said": "\\ud800"}')),
             Fragments([TextDelta("x"), ValueError("dies")]),
         ],
+        [Response(AssistantMessage("x"), details=Details(finish_message=LONE))],
         [ValueError(LONE)],
         [Fragments([TextDelta(LONE), ValueError(LONE)])],
     ],
-    ids=["text", "arguments", "names", "thinking", "arguments in a partial", "error", "dying"],
+    ids=[
+        "text",
+        "arguments",
+        "names",
+        "thinking",
+        "arguments in a partial",
+        "details",
+        "error",
+        "dying",
+    ],
 )
 async def test_lone_surrogates_of_a_model_stay_outside(script: list[Any]) -> None:
     recorder = Recorder()
