@@ -65,7 +65,8 @@ class ModelStarted(_Event, frozen=True, tag="model_started"):
 class ModelFinished(_Event, frozen=True, tag="model_finished"):
     """The request was answered, or (`error`, of the class `error_type`) failed.
 
-    `details` is what the provider says about the answer: which model it was, its ids.
+    An answer that was complete when its stream failed counts: then there is both. `details` is
+    what the provider says about the answer: which model it was, its ids.
     """
 
     turn: int

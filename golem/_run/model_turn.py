@@ -18,7 +18,7 @@ from golem._run.machine import Machine, RunFailure
 from golem._run.plan import Plan
 from golem._run.prepare import processed_by
 from golem._run.retry import Attempts
-from golem._run.waiting import GRACE_SECONDS, Waiting
+from golem._run.waiting import GRACE_SECONDS, StopNow, Waiting
 from golem.closing import closable
 from golem.codec import dump_message, load_message
 from golem.errors import ProtocolError
@@ -67,7 +67,7 @@ class ModelTurn:
         while True:
             attempt += 1
             failure: Exception | None = None
-            unstored: RunFailure | None = None
+            ending: RunFailure | StopNow | None = None
             self._check()
             yield self._herald.event(ev.ModelStarted, self._command.turn, attempt, self._name())
             try:
@@ -77,12 +77,16 @@ class ModelTurn:
                     async for event in answer:
                         yield event
             except RunFailure as error:  # of the journal: the attempt itself has succeeded
-                unstored = error
+                ending = error
+            except StopNow as stop:
+                if self._response is None:
+                    raise
+                ending = stop  # behind an answer that is complete
             except Exception as error:  # noqa: BLE001 - any error of a model ends the attempt
                 failure = error
             yield self._finished(attempt, failure)
-            if unstored is not None:
-                raise unstored
+            if ending is not None:
+                raise ending
             if failure is None:
                 return
             if self._plan.retry is not None and attempts is None:
@@ -105,9 +109,9 @@ class ModelTurn:
 
     def _finished(self, attempt: int, failure: Exception | None) -> ev.ModelFinished:
         turn, response = self._command.turn, self._response
-        if failure is not None or response is None:
-            said = "" if failure is None else describe(failure)
-            kind = error_type(failure)
+        said = "" if failure is None else describe(failure)
+        kind = error_type(failure)
+        if response is None:
             return self._herald.event(ev.ModelFinished, turn, attempt, error=said, error_type=kind)
         return self._herald.event(
             ev.ModelFinished,
@@ -115,7 +119,9 @@ class ModelTurn:
             attempt,
             response.usage,
             response.finish_reason,
-            details=response.details,
+            said,
+            kind,
+            response.details,
         )
 
     async def _pause_after(self, failure: Exception, attempts: Attempts | None) -> None:

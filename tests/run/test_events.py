@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import json
+from collections.abc import AsyncIterator
 from typing import Any, get_args
 
+import anyio
 import msgspec
 import pytest
 
@@ -34,7 +36,8 @@ from golem import (
     tool,
 )
 from golem import events as ev
-from golem.model import Details, Response, TextDelta
+from golem._run import model_turn
+from golem.model import Delta, Details, Request, Response, TextDelta
 from golem.testing import Fragments, ScriptedModel
 from tests.run.support import Recorder, SlowRecorder, announced, asks, boom, echo, well_formed
 
@@ -321,6 +324,50 @@ async def test_deltas_concatenated_are_the_answer() -> None:
             call[1] += event.name
             call[2] += event.args
     assert list(answer.tool_calls) == [ToolCall.of(*call) for call in calls.values()]
+
+
+@pytest.mark.parametrize("ends", ["is stopped", "breaks", "hangs"])
+async def test_an_answer_that_is_complete_is_told_whatever_becomes_of_its_stream(
+    ends: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The model's turn counts, so its event says what it has consumed."""
+    monkeypatch.setattr(model_turn, "GRACE_SECONDS", 0.05)
+
+    class Lingers:
+        async def generate(self, request: Request) -> Response:
+            raise NotImplementedError
+
+        async def stream(self, request: Request) -> AsyncIterator[Delta | Response]:
+            yield TextDelta("hello")
+            yield Response(AssistantMessage("hello"), Usage(2, 1))
+            if ends == "is stopped":
+                answered.set()
+            if ends == "breaks":
+                raise TransportError("closed badly")
+            await anyio.sleep_forever()
+
+    async def stop() -> None:
+        await answered.wait()
+        await stream.stop()
+
+    answered, recorder = anyio.Event(), Recorder()
+    stream = Agent(Lingers(), timeout=0.02 if ends == "hangs" else None).stream(
+        "p", on_event=recorder
+    )
+    async with anyio.create_task_group() as tasks:
+        if ends == "is stopped":
+            tasks.start_soon(stop)
+        with contextlib.suppress(RunError):
+            async with stream:
+                async for _ in stream:
+                    pass
+    finished = [event for event in recorder.events if isinstance(event, ev.ModelFinished)]
+    assert [event.usage for event in finished] == [Usage(2, 1)]
+    assert [event.finish_reason for event in finished] == ["stop"]
+    assert [event.error for event in finished] == [""]
+    assert stream.partial is not None
+    assert stream.partial.usage == Usage(2, 1)
+    well_formed(recorder.events)
 
 
 async def test_run_started_counts_what_was_supplied_kept_and_sent() -> None:
