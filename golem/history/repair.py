@@ -148,12 +148,16 @@ class Repairer:
             message = messages[index]
             if type(message) is AssistantMessage and (calls := message.tool_calls):
                 after = index + 1
+                if type(calls) is not tuple:
+                    break
                 for call in calls:
                     if after == end or type(call.raw) is str or call.id in opened:
                         break
                     result = messages[after]
                     if type(result) is not ToolMessage or result.tool_call_id != call.id:
                         break
+                    if not (type(call.id) is type(call.name) is type(result.tool_name) is str):
+                        break  # malformed, or as good as text: it is looked at closely
                     after += 1
                 else:
                     index = after
@@ -176,6 +180,7 @@ class Repairer:
         """Rule 1: an assistant message opens its calls that have an id."""
         turn = _Turn(message, self._taken)
         # A malformed call has to fail here, before any of them counts.
+        len(message.tool_calls)  # which an iterator that can be read but once has not
         for call in message.tool_calls:
             _ = call.id.isascii(), call.name.isascii(), call.truncated
         for call in message.tool_calls:

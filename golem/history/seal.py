@@ -214,7 +214,8 @@ def _placed(index: int) -> Generator[None]:
 
 
 def _keys(keys: Keys) -> list[bytes]:
-    given = [keys] if isinstance(keys, (bytes, bytearray, memoryview, str)) else list(keys)
+    one = isinstance(keys, (bytes, bytearray, memoryview, str)) or not isinstance(keys, Iterable)
+    given: list[object] = [keys] if one else list(cast("Iterable[object]", keys))
     if not given:
         raise ValueError("a key is needed")
     return [_checked_key(key) for key in given]

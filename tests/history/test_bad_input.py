@@ -561,3 +561,29 @@ def test_any_member_of_any_type_is_named_or_passes(message: Message, data: st.Da
     odd = replace(message, **{member: value})
     name = data.draw(st.sampled_from(list(PASSES)))
     _error_of(PASSES[name], [USER, odd, CALL, RESULT, odd])
+
+
+@pytest.mark.parametrize(
+    ("calls", "result"),
+    [
+        ((ToolCall.of(3, "f", "{}"),), ToolMessage("x", tool_call_id=3)),  # type: ignore[arg-type]
+        ((ToolCall.of("3", None, "{}"),), ToolMessage("x", tool_call_id="3")),  # type: ignore[arg-type]
+        (
+            (ToolCall.of("3", "f", "{}"),),
+            ToolMessage("x", tool_call_id="3", tool_name=4),  # type: ignore[arg-type]
+        ),
+    ],
+)
+def test_a_batch_that_only_looks_sound_is_named_in_every_form_of_repair(
+    calls: Any, result: Any
+) -> None:
+    history = [UserMessage("u"), AssistantMessage(tool_calls=calls), result]
+    for form in (normalize_history, lambda h: list(repair(h)), lambda h: list(repair(iter(h)))):
+        with pytest.raises(HistoryError, match="expected str"):
+            form(history)
+
+
+def test_calls_that_can_be_read_but_once_are_refused_rather_than_lost() -> None:
+    once = (call for call in [ToolCall.of("3", "f", "{}")])
+    with pytest.raises(HistoryError, match="toolCalls: expected tuple"):
+        normalize_history([AssistantMessage(tool_calls=once)])  # type: ignore[arg-type]
