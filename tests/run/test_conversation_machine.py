@@ -132,7 +132,8 @@ class Conversations(RuleBasedStateMachine):
         assert outline(one) == outline(other)
         assert one.evidence == other.evidence
         assert one.result == other.result
-        assert spelled(one.journal) == spelled(other.journal)
+        if not (one.plan.parallel and one.world.journal_failed):  # which write, is up to chance
+            assert spelled(one.journal) == spelled(other.journal)
 
     def _check_answers(self, played: Played, said: dict[str, Any]) -> None:
         """Every answer is in the turn that asked, in call order."""
