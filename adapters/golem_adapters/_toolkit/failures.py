@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Final
 
@@ -17,6 +17,8 @@ from golem_adapters._toolkit.waits import LONGEST_WAIT, reset_wait, told_wait
 _RETRYABLE: Final = frozenset({408, 409, 429})
 _TOO_MANY: Final = 429
 _LONGEST_TEXT: Final = 500
+_LONGEST_BODY: Final = 64 * 1024
+_LONGEST_SECRET: Final = 8 * 1024
 _TAG: Final = re.compile(r"<(script|style)\b.*?</\1\s*>|<[^>]*>", re.DOTALL | re.IGNORECASE)
 
 
@@ -43,9 +45,15 @@ def retry_advice(
     return retryable, wait if retryable and wait is not None and wait > 0 else None
 
 
-def words_of(body: bytes, status: int | None) -> str:
-    """What a body that is not the provider's JSON says: a gateway's page, plain text, nothing."""
-    text = body[: 64 * 1024].decode("utf-8", "replace")
+def words_of(body: bytes, status: int | None, hide: Callable[[str], str]) -> str:
+    """What a body that is not the provider's JSON says: a gateway's page, plain text, nothing.
+
+    `hide` blanks the secrets that such a body may quote: before anything is cut, so that no part
+    of one is left at a cut.
+    """
+    text = hide(body[:_LONGEST_BODY].decode("utf-8", "replace"))
+    if len(body) > _LONGEST_BODY:
+        text = text[:-_LONGEST_SECRET]
     words = " ".join(html.unescape(_TAG.sub(" ", text)).split())
     if len(words) > _LONGEST_TEXT:
         words = words[:_LONGEST_TEXT] + "…"

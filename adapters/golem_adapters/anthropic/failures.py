@@ -7,6 +7,7 @@ stream has no HTTP status of its own: the one that is documented for its type st
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
@@ -49,7 +50,9 @@ def http_error(
     try:
         said = _complaint(read_json(body))
     except ValueError:
-        said = _Complaint(words_of(body, status), "", "", None, "")
+        said = _Complaint(
+            words_of(body, status, functools.partial(blanked, secret)), "", "", None, ""
+        )
     retryable, wait = retry_advice(status, headers, now)
     if said.code in _EXHAUSTED and wait is None:
         retryable = False

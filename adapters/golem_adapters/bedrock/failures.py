@@ -7,6 +7,7 @@ names its type; the status that the service's model gives it stands for it.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
@@ -47,7 +48,10 @@ def http_error(
     kind = _type_name(headers.get("x-amzn-errortype", "")) or kind
     retryable, wait = retry_advice(status, headers, now)
     return APIError(
-        hidden(secrets, message or words_of(b"" if kind else body, status)),
+        hidden(
+            secrets,
+            message or words_of(b"" if kind else body, status, functools.partial(hidden, secrets)),
+        ),
         status=status,
         code=hidden(secrets, kind) or None,
         retryable=retryable or kind in _PASSING,

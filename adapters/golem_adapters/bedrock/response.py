@@ -68,4 +68,5 @@ def decode_count(body: bytes, *, headers: Mapping[str, str], secrets: Secrets) -
 
 def shown(body: bytes, secrets: Secrets) -> str:
     """The beginning of `body`, for an error's text."""
-    return hidden(secrets, excerpt(body, ""))
+    words = hidden(secrets, body[: 64 * 1024].decode("utf-8", "replace"))
+    return excerpt(words.encode(), "")

@@ -7,6 +7,7 @@ details, not in a header.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
@@ -64,7 +65,9 @@ def http_error(
     try:
         said = _complaint(read_json(body))
     except ValueError:
-        said = _Complaint(words_of(body, status), "", None, None, "")
+        said = _Complaint(
+            words_of(body, status, functools.partial(blanked, secret)), "", None, None, ""
+        )
     retryable, wait = retry_advice(status, headers, now, told=said.delay)
     return _error(said, status, headers, secret, retryable=retryable, wait=wait)
 

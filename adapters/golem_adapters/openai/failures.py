@@ -7,6 +7,7 @@ one, gateways HTML or nothing.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -76,7 +77,7 @@ def http_error(
     try:
         said = _complaint(read_json(body))
     except ValueError:
-        said = _Complaint(words_of(body, status))
+        said = _Complaint(words_of(body, status, functools.partial(blanked, secret)))
     retryable, wait = retry_advice(status, {**said.headers, **headers}, now, told=said.wait)
     if {said.code, said.kind} & _EXHAUSTED:
         retryable, wait = False, None
@@ -176,8 +177,9 @@ def _status(value: object) -> int | None:
 
 def excerpt(data: bytes, secret: str) -> str:
     """The beginning of `data`, for an error's text."""
-    words = data[:80].decode("utf-8", "replace") + ("…" if len(data) > 80 else "")
-    return repr(blanked(secret, words))
+    # Blanked before it is cut: no part of a key is left at the cut.
+    words = blanked(secret, data[: 64 * 1024].decode("utf-8", "replace"))
+    return repr(words[:80] + ("…" if len(words) > 80 else ""))
 
 
 def blanked(secret: str, words: str) -> str:
