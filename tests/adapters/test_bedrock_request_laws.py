@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec import Raw, structs
 
@@ -99,12 +99,17 @@ WORD = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 
 def paired(body: dict[str, Any]) -> dict[str, Any]:
-    """`body` without what the service's own tools did, of which the given rules know nothing."""
-    messages = [
-        {**m, "content": [b for b in m["content"] if not (m["role"] == "assistant" and own(b))]}
-        for m in body["messages"]
-    ]
-    return {**body, "messages": [m for m in messages if m["content"]]}
+    """`body` without what the service's own tools did, of which the given rules know nothing.
+
+    A turn that was nothing else keeps its place: without it, the users beside it would meet.
+    """
+    messages: list[dict[str, Any]] = []
+    for message in body["messages"]:
+        content = message["content"]
+        if message["role"] == "assistant":
+            content = [block for block in content if not own(block)] or [{"text": "(searched)"}]
+        messages.append({**message, "content": content})
+    return {**body, "messages": messages}
 
 
 def own(block: dict[str, Any]) -> bool:
@@ -178,7 +183,20 @@ def refusals(body: dict[str, Any], model: str | ConverseDialect) -> list[str]:
     return found
 
 
+SEARCHED: list[Message] = [
+    answered(
+        [
+            {"toolUse": {**SERVER, "toolUseId": "s_1"}},
+            {"toolResult": {"toolUseId": "s_1", "content": [{"json": {"a": 1}}]}},
+        ],
+        "us.anthropic.claude-sonnet-4-5-20250929-v1:0",
+    )
+]
+"""A turn in which the service's own tool did everything."""
+
+
 @pytest.mark.parametrize("model", MODELS)
+@example(history=SEARCHED, tools=())
 @given(history=HOSTILE, tools=st.sampled_from([(), (ToolSpec("f", "", {}),)]))
 def test_any_repaired_history_makes_a_request_the_provider_takes(
     model: str, history: list[Message], tools: tuple[ToolSpec, ...]
