@@ -1,0 +1,14 @@
+"""What puts a run behind an HTTP endpoint: event streams in the protocols that browsers read.
+
+On anyio and msgspec alone; any server and any framework.
+"""
+
+from golem.web.disclosure import guarded as guarded
+from golem.web.disclosure import verbatim as verbatim
+from golem.web.frames import Encoder as Encoder
+from golem.web.frames import EncoderFactory as EncoderFactory
+from golem.web.frames import Frame as Frame
+from golem.web.frames import Numbered as Numbered
+from golem.web.golem_events import golem_events as golem_events
+from golem.web.sse import HEADERS as HEADERS
+from golem.web.sse import sse as sse

@@ -1,0 +1,272 @@
+"""A run as the body of an HTTP response: server-sent events, with heartbeats and ids.
+
+`sse` is all a handler needs, in any framework; what the bytes mean is an encoder's business.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, Final, Self
+
+import anyio
+
+from golem.closing import CLEANUP_SECONDS
+from golem.errors import RunError
+from golem.events import TERMINAL
+from golem.limits import check_number
+from golem.web.background import Background
+from golem.web.frames import AnyEvent, EncoderFactory, Numbered
+from golem.web.golem_events import golem_events
+
+Events = AsyncIterable[AnyEvent] | Iterable[AnyEvent]
+
+HEADERS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "content-type": "text/event-stream; charset=utf-8",
+        "cache-control": "no-cache, no-transform",
+        "x-accel-buffering": "no",
+    }
+)
+"""What a response with an event stream should say; an encoder may have more (`Encoder.headers`)."""
+
+HELLO: Final = b": golem\n\n"
+PING: Final = b": ping\n\n"
+
+BURST: Final = 65_536
+"""Bytes after which no more frames are put together that are ready at once.
+
+A write of the size that servers hold before they wait for the socket (uvicorn's high-water mark,
+asyncio's too).
+"""
+
+_log = logging.getLogger("golem")
+
+
+def sse(
+    events: Events,
+    *,
+    encode: EncoderFactory = golem_events,
+    ping: float | None = 15.0,
+    after: str | None = None,
+) -> AsyncIterator[bytes]:
+    """The events of one run as the bytes of a ``text/event-stream`` (`HEADERS`).
+
+    `events`: an entered or fresh ``agent.stream(...)``, or any iterable of events, sync or async.
+    Nothing runs before the second chunk is pulled; the first is a comment and comes at once, so
+    that a client sees the response begin. Chunks are whole frames; those that are ready together
+    come together. A slow reader slows the run: at most one event is read ahead.
+
+    `ping`: seconds without an event after which a comment goes out (None: never). It neither
+    cancels nor hurries whoever makes the events. `after`: the id that a client has got last
+    (``Last-Event-ID``): the events are encoded from the start, and what follows it is given out.
+
+    A run that fails ends its stream in its terminal event; the `golem.RunError` behind it is not
+    raised, since the client has been told and a torn response would be one more failure. Any other
+    exception of `events` passes. The source is closed in any case, shielded and within
+    `golem.closing.CLEANUP_SECONDS`: at its end, when the reader is cancelled, by ``aclose()`` from
+    any task, and when the iterator is dropped.
+
+    Raises ValueError for an `after` that is no id or (here for what has a `run_id`, else with the first
+    event) of another run, and for a `ping` that is not positive.
+    """
+    if ping is not None:
+        check_number("ping", ping, positive=True)
+    numbered = Numbered(encode(), after)
+    if isinstance(run_id := getattr(events, "run_id", None), str):
+        numbered.expect(run_id)
+    source = aiter(events) if isinstance(events, AsyncIterable) else _Each(events)
+    return EventStream(source, numbered, ping)
+
+
+class EventStream:
+    """See `sse`. An async iterator with ``aclose()``; one task reads it."""
+
+    def __init__(
+        self, events: AsyncIterator[AnyEvent], numbered: Numbered, ping: float | None
+    ) -> None:
+        self._feed = _Feed(events, numbered, ping)
+        self._task: Background | None = None
+        self._begun = False
+        self._closed = False
+        self._reading = False
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        if self._reading:
+            raise RuntimeError("the stream is being read by another task")
+        if self._closed:
+            raise StopAsyncIteration
+        if not self._begun:
+            self._begun = True
+            return HELLO
+        feed = self._feed
+        if self._task is None:
+            self._task = Background(feed.run)
+        self._reading = True
+        try:
+            if not feed.ready and not feed.over:
+                await feed.wait()
+        except BaseException:
+            await self.aclose()
+            raise
+        finally:
+            self._reading = False
+        if feed.ready:
+            return feed.take()
+        self._closed = True
+        if (error := feed.error) is not None:
+            feed.error = None
+            raise error
+        raise StopAsyncIteration
+
+    async def aclose(self) -> None:
+        """End the stream and close its source; a read that another task is in ends at once."""
+        self._closed = True
+        with anyio.CancelScope(shield=True):  # closing the source has its own deadline
+            if self._task is None:
+                await self._feed.close()
+            else:
+                self._task.cancel()
+                await self._task.ended()
+
+    def __del__(self) -> None:
+        # Dropped unread by a server that was cancelled at something else: servers rarely close
+        # the iterators they read.
+        task = getattr(self, "_task", None)
+        if task is not None:
+            task.abandon()
+
+
+class _Feed:
+    """What the task that reads the events and the reader of the bytes share.
+
+    Events are read while the reader waits, and one beyond: nothing piles up behind its back.
+    """
+
+    def __init__(
+        self, events: AsyncIterator[AnyEvent], numbered: Numbered, ping: float | None
+    ) -> None:
+        self.ready: list[bytes] = []
+        self.over = False
+        self.error: BaseException | None = None
+        self._events = events
+        self._numbered = numbered
+        self._ping = ping
+        self._size = 0
+        self._ended = False  # a terminal event has been read
+        self._waiting_since: float | None = None
+        self._to_read: anyio.Event | None = None  # made by a reader that waits for bytes
+        self._to_make: anyio.Event | None = None  # made by the task, when there is enough
+
+    # The reader
+
+    async def wait(self) -> None:
+        """Until there is something to take, or all is over."""
+        self._to_read = anyio.Event()
+        if self._ping is not None:
+            self._waiting_since = anyio.current_time()
+        try:
+            await self._to_read.wait()
+        finally:
+            self._to_read = self._waiting_since = None
+
+    def take(self) -> bytes:
+        """What is ready, as one chunk."""
+        chunk = self.ready[0] if len(self.ready) == 1 else b"".join(self.ready)
+        self.ready.clear()
+        self._size = 0
+        if self._to_make is not None:
+            self._to_make.set()
+            self._to_make = None
+        return chunk
+
+    def _put(self, chunk: bytes) -> None:
+        self.ready.append(chunk)
+        self._size += len(chunk)
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._to_read is not None:
+            self._to_read.set()
+
+    # The task
+
+    async def run(self) -> None:
+        """Read the events to their end; whatever happens is told to the reader."""
+        try:
+            if self._ping is None:
+                await self._read()
+            else:
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(self._beat, self._ping)
+                    await self._read()
+                    tasks.cancel_scope.cancel()
+        finally:
+            self.over = True
+            self._wake()
+
+    async def _read(self) -> None:
+        try:
+            async for event in self._events:
+                for frame in self._numbered.feed(event):
+                    self._put(frame.encode())
+                if isinstance(event, TERMINAL):
+                    self._ended = True
+                if self.ready and (self._to_read is None or self._size >= BURST):
+                    self._to_make = anyio.Event()
+                    await self._to_make.wait()
+            for frame in self._numbered.close():
+                self._put(frame.encode())
+        except RunError as error:
+            if not self._ended:
+                self.error = error
+        except anyio.get_cancelled_exc_class():
+            raise
+        except BaseException as error:  # noqa: BLE001 - for whoever reads
+            self.error = error
+        finally:
+            await self.close()
+
+    async def close(self) -> None:
+        """Close the source, if it can be closed."""
+        close: Callable[[], Any] | None = getattr(self._events, "aclose", None)
+        if close is None:
+            return
+        with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
+            try:
+                await close()
+            except Exception:  # noqa: BLE001 - whatever a foreign source raises
+                _log.exception("the source of an event stream could not be closed")
+
+    async def _beat(self, ping: float) -> None:
+        """A comment, whenever the reader has waited so long for an event."""
+        while True:
+            now = anyio.current_time()
+            since = self._waiting_since
+            if since is None:
+                await anyio.sleep(ping)
+            elif since + ping > now:
+                await anyio.sleep(since + ping - now)
+            else:
+                self._waiting_since = None
+                self._put(PING)
+
+
+class _Each:
+    """The items of any iterable, as an async iterator. No generator: nothing is left open."""
+
+    def __init__(self, items: Iterable[AnyEvent]) -> None:
+        self._items = iter(items)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> AnyEvent:
+        try:
+            return next(self._items)
+        except StopIteration:
+            raise StopAsyncIteration from None
