@@ -3,6 +3,9 @@
 On anyio and msgspec alone; any server and any framework.
 """
 
+from golem.web.agui import agui as agui
+from golem.web.chat_chunks import chat_chunks as chat_chunks
+from golem.web.chat_chunks import chat_completion as chat_completion
 from golem.web.disclosure import guarded as guarded
 from golem.web.disclosure import verbatim as verbatim
 from golem.web.frames import Encoder as Encoder
@@ -12,3 +15,4 @@ from golem.web.frames import Numbered as Numbered
 from golem.web.golem_events import golem_events as golem_events
 from golem.web.sse import HEADERS as HEADERS
 from golem.web.sse import sse as sse
+from golem.web.ui_messages import ui_messages as ui_messages

@@ -68,8 +68,8 @@ def sse(
     `golem.closing.CLEANUP_SECONDS`: at its end, when the reader is cancelled, by ``aclose()`` from
     any task, and when the iterator is dropped.
 
-    Raises ValueError for an `after` that is no id or (here for what has a `run_id`, else with the first
-    event) of another run, and for a `ping` that is not positive.
+    Raises ValueError for an `after` that is no id or (here for what has a `run_id`, else with the
+    first event) of another run, and for a `ping` that is not positive.
     """
     if ping is not None:
         check_number("ping", ping, positive=True)
