@@ -50,6 +50,18 @@ def install_local_model(session: nox.Session) -> bool:
     return True
 
 
+def install_browser(session: nox.Session) -> None:
+    """Chromium, to drive the chat page in; where it cannot be had, those tests are skipped."""
+    if shutil.which("chromium") or shutil.which("google-chrome"):
+        return
+    if not shutil.which("apt-get") or os.geteuid() != 0:
+        session.warn("No browser: install chromium to have the chat page driven.")
+        return
+    quiet = ["-qq", "-o=Dpkg::Use-Pty=0"]
+    for step in (["update"], ["install", "-y", "--no-install-recommends", "chromium"]):
+        session.run("apt-get", *quiet, *step, external=True, success_codes=range(256), silent=True)
+
+
 @nox.session
 def demo(session: nox.Session) -> None:
     """A real conversation with a real model: a local one, or a provider's (see --help)."""
@@ -84,6 +96,7 @@ def tests(session: nox.Session) -> None:
     """Every test, the end-to-end lane included where the local model can be installed."""
     install(session, "-e", ".[dev]")
     install_local_model(session)
+    install_browser(session)
     session.run(PYTHON, "-m", "pytest", *session.posargs)
 
 
