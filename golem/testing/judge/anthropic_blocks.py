@@ -193,7 +193,7 @@ def _judge_source(kind: str, source: object, place: str, findings: Findings) -> 
     found = members(source)
     match found.get("type"):
         case "base64":
-            known = _IMAGES if kind == "image" else ("application/pdf",)
+            known: tuple[str, ...] = _IMAGES if kind == "image" else ("application/pdf",)
             if found.get("media_type") not in known:
                 findings.wrong_value("media_type", f"{place}.base64.media_type", known)
             if not is_base64(found.get("data")):

@@ -114,7 +114,7 @@ def _judge_choice(body: JSON, names: list[str], models: ModelRules, findings: Fi
 
 def judge_enforced(schema: Any, place: str, findings: Findings) -> None:
     """A schema that the answer is held to: closed objects, no ranges, lengths and patterns."""
-    for node in _nodes(schema):
+    for node in nodes_of(schema):
         kind = node.get("type")
         if (kind == "object" or "properties" in node) and node.get(
             "additionalProperties"
@@ -131,7 +131,7 @@ def judge_enforced(schema: Any, place: str, findings: Findings) -> None:
             findings.add("schema", place, text)
 
 
-def _nodes(schema: Any) -> Iterator[JSON]:
+def nodes_of(schema: Any) -> Iterator[JSON]:
     """Every schema inside a schema, without recursion."""
     waiting: list[Any] = [schema]
     while waiting:
