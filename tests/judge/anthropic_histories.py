@@ -89,18 +89,20 @@ class Told(NamedTuple):
 
 def told(
     pieces: Sequence[Message | Answered],
+    signed: Callable[[dict[str, Any], str], dict[str, Any]],
     message_of: Callable[[Blocks], AssistantMessage],
     thoughts_of: Callable[[Blocks], Mapping[str, str]],
 ) -> Told:
-    """The history that `pieces` stand for."""
+    """The history that `pieces` stand for; `signed` gives a block of thinking its signature."""
     messages: list[Message] = []
     made_with: dict[str, str] = {}
-    for piece in pieces:
+    for place, piece in enumerate(pieces):
         if not isinstance(piece, Answered):
             messages.append(piece)
             continue
-        made_with |= thoughts_of(piece.blocks)
-        message = message_of(piece.blocks)
+        blocks = [signed(b, f"b3du{place:02}{n:02}") for n, b in enumerate(piece.blocks)]
+        made_with |= thoughts_of(blocks)
+        message = message_of(blocks)
         if piece.edited:
             message = structs.replace(message, content=message.content + "!")
         messages.append(message)
@@ -112,7 +114,7 @@ def conversations(blocks: st.SearchStrategy[Blocks]) -> st.SearchStrategy[list[A
     own: st.SearchStrategy[Any] = st.builds(Answered, blocks, st.sampled_from([False, False, True]))
     mixed = st.lists(FOREIGN | own | own, max_size=7)
     strangers = (HOSTILE_HISTORY | ANY_HISTORY).map(
-        lambda history: [m for m in map(without_media, history)]
+        lambda history: list(map(without_media, history))
     )
     return mixed | strangers | st.tuples(strangers, mixed).map(lambda both: [*both[0], *both[1]])
 

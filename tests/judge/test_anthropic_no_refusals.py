@@ -7,7 +7,6 @@ rules agree; nothing here is asked of a provider.
 from __future__ import annotations
 
 import json
-from itertools import count
 from typing import Any
 
 import anyio
@@ -20,9 +19,9 @@ from golem.testing.judge import AnthropicJudge, judge_anthropic
 from golem.testing.judge.anthropic_turns import thoughts_of
 from golem_adapters import Anthropic
 from tests.adapters.messaging import answered, encode
-from tests.judge.anthropic_histories import Blocks, Told, conversations, told
+from tests.judge.anthropic_histories import Told, conversations, told
 from tests.judge.test_no_refusals import EDITS, IDS, SCHEMA, TOOLS, aged, echo, edited
-from tests.strategies import ODD_TEXT
+from tests.strategies import ODD_TEXT, TEXT
 
 SERVER_IDS = st.sampled_from(["srvtoolu_1", "srvtoolu_2", "srvtoolu_3"])
 INPUTS = st.sampled_from([{}, {"a": 1}, {"a": "\ud800"}, {"b": [1.50, None]}])
@@ -32,7 +31,7 @@ BLOCK = st.one_of(
         {"type": st.just("text"), "text": ODD_TEXT},
         optional={"citations": st.sampled_from([None, [{"type": "x", "cited_text": "y"}]])},
     ),
-    st.fixed_dictionaries({"type": st.just("thinking"), "thinking": ODD_TEXT}),
+    st.fixed_dictionaries({"type": st.just("thinking"), "thinking": TEXT}),
     st.just({"type": "redacted_thinking"}),
     st.fixed_dictionaries(
         {
@@ -59,29 +58,23 @@ BLOCK = st.one_of(
     ).map(lambda block: {**block, "content": []}),
     st.just({"type": "compaction", "content": "so far"}),
 )
-_numbers = count()
 
 
-def signed(blocks: Blocks) -> Blocks:
-    """Blocks whose thinking nobody else has signed."""
-    return [
-        {**block, "signature": f"own-{next(_numbers)}"}
-        if block["type"] == "thinking"
-        else {**block, "data": f"own-{next(_numbers)}"}
-        if block["type"] == "redacted_thinking"
-        else block
-        for block in blocks
-    ]
+def signed(block: dict[str, Any], proof: str) -> dict[str, Any]:
+    """A block, which where it is thinking nobody else has signed."""
+    if block["type"] == "thinking":
+        return {**block, "signature": proof}
+    return {**block, "data": proof} if block["type"] == "redacted_thinking" else block
 
 
-PIECES = conversations(st.lists(BLOCK, max_size=5).map(signed))
+PIECES = conversations(st.lists(BLOCK, max_size=5))
 MODES = st.sampled_from(
     [None, {"type": "adaptive"}, {"type": "disabled"}, {"type": "enabled", "budget_tokens": 1024}]
 )
 
 
 def history_of(pieces: list[Any]) -> Told:
-    return told(pieces, answered, thoughts_of)
+    return told(pieces, signed, answered, thoughts_of)
 
 
 def refused(messages: list[Message], made_with: Any, **options: Any) -> list[str]:

@@ -110,7 +110,7 @@ class AnthropicProvider(Provider):
             [{**members(tool), "parameters": members(tool).get("input_schema")} for tool in tools],
             _choice(members(body.get("tool_choice"))),
             wanted.get("schema"),
-            asked=all(placed.kind != "tool_result" for placed in turns[-1].blocks),
+            asked=turns[-1].blocks[-1].kind != "tool_result",
             wants_json=bool(wanted),
         )
 

@@ -134,7 +134,7 @@ class BedrockProvider(Provider):
             tools,
             _choice(members(config.get("toolChoice"))),
             json.loads(schema) if isinstance(schema, str) else None,
-            asked=all("toolResult" not in block for block in elements(last.get("content"))),
+            asked="toolResult" not in elements(last.get("content"))[-1],
             wants_json=bool(wanted),
         )
 
