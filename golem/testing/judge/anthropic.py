@@ -130,7 +130,7 @@ class AnthropicProvider(Provider):
         """The events of the same message."""
         usage = counted(body, said)
         begun = {**_input(usage), "output_tokens": 1}
-        start = {**self._frame(body), "content": [], "usage": begun}
+        start: JSON = {**self._frame(body), "usage": begun}
         told = [_event("message_start", message=start)]
         for index, block in enumerate(self._content(body, said)):
             told.append(_event("content_block_start", index=index, content_block=_begun(block)))
@@ -235,7 +235,7 @@ def _thought(thinking: Thinking, seed: str) -> JSON:
 
 def _begun(block: JSON) -> JSON:
     """A block as a stream begins it."""
-    empty = {"text": "", "thinking": "", "signature": "", "input": {}}
+    empty: JSON = {"text": "", "thinking": "", "signature": "", "input": {}}
     kind = block["type"]
     if kind not in ("text", "thinking", "tool_use", "server_tool_use", "mcp_tool_use"):
         return block

@@ -262,19 +262,23 @@ def _judge_messages(messages: object, models: ModelRules, findings: Findings) ->
     elif len(messages) > MOST_MESSAGES:
         text = f"List should have at most {MOST_MESSAGES} items"
         findings.add("many_messages", "messages", text)
-    last = ""
     for index, message in enumerate(elements(messages)):
-        following = messages[index + 1] if is_array(messages) and index + 1 < len(messages) else {}
         _judge_message(message, f"messages.{index}", models, findings)
-        role = str(members(message).get("role"))
-        then = members(following).get("role", "assistant")
-        if role == "system" and models.system_messages and (last != "user" or then != "assistant"):
+    if models.system_messages:
+        _judge_system_order([members(m).get("role") for m in elements(messages)], findings)
+
+
+def _judge_system_order(roles: list[Any], findings: Findings) -> None:
+    """Instructions between messages: behind the user, before the assistant or at the end."""
+    places = [index for index, role in enumerate(roles) if role == "system"]
+    for index in places:
+        before, after = roles[:index][-1:], roles[index + 1 : index + 2]
+        if before != ["user"] or after not in ([], ["assistant"]):
             text = (
                 "`system` messages must follow a `user` message, and stand before an `assistant`"
                 " message or at the end."
             )
             findings.add("role_order", f"messages.{index}", text)
-        last = role
 
 
 def _judge_message(message: object, place: str, models: ModelRules, findings: Findings) -> None:
