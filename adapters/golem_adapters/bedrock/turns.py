@@ -6,6 +6,7 @@ turn: some families take nothing there, and get the rest in a turn of its own.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -26,6 +27,9 @@ BETWEEN: Final = "."
 
 ATTACHED: Final = "See the attached document."
 """Stands before a document that comes without a word, which the API refuses."""
+
+_MOST: Final[Mapping[str, int]] = {"image": 20, "document": 5}
+"""How many of a kind one message may hold, by the service's model."""
 
 _UNMARKED: Final = ("document", "video")
 
@@ -79,17 +83,37 @@ def settled(turns: list[Turn], dialect: ConverseDialect) -> list[Turn]:
 
 
 def _parted(turn: Turn, dialect: ConverseDialect) -> list[Turn]:
-    """`turn`, in three where something may not stand beside its results."""
+    """`turn`, in several where something may not stand beside its results, or too much together."""
     results = [entry for entry in turn.entries if entry.kind == TOOL_RESULT]
     rest = [entry for entry in turn.entries if entry.kind != TOOL_RESULT]
-    if turn.role == "user" and rest:
-        if all(entry.kind != TEXT for entry in rest) and any(e.kind == "document" for e in rest):
-            rest.insert(0, said(ATTACHED))
-        if results and not {entry.kind for entry in rest} <= dialect.beside_results:
-            between = Turn("assistant", [said(BETWEEN)])
-            return [Turn("user", results), between, Turn("user", rest)]
-        return [Turn("user", [*results, *rest])]
-    return [turn]
+    if turn.role != "user" or not rest:
+        return [turn]
+    pieces = [_introduced(piece) for piece in _bounded(rest)]
+    if {entry.kind for piece in pieces for entry in piece} <= dialect.beside_results:
+        pieces[0] = [*results, *pieces[0]]
+    elif results:
+        pieces.insert(0, results)
+    turns = [Turn("user", pieces[0])]
+    for piece in pieces[1:]:
+        turns += [Turn("assistant", [said(BETWEEN)]), Turn("user", piece)]
+    return turns
+
+
+def _bounded(entries: list[Entry]) -> list[list[Entry]]:
+    """`entries` in pieces, none with more of a kind than one message may hold."""
+    pieces: list[list[Entry]] = [[]]
+    for entry in entries:
+        most = _MOST.get(entry.kind)
+        if most is not None and [e.kind for e in pieces[-1]].count(entry.kind) == most:
+            pieces.append([])
+        pieces[-1].append(entry)
+    return pieces
+
+
+def _introduced(entries: list[Entry]) -> list[Entry]:
+    """`entries` with a text, where a document is among them."""
+    kinds = {entry.kind for entry in entries}
+    return [said(ATTACHED), *entries] if "document" in kinds and TEXT not in kinds else entries
 
 
 def marked(turns: list[Turn], mark: Wire) -> None:

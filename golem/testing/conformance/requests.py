@@ -102,12 +102,16 @@ async def equal_requests_are_equal_bytes(subject: Subject) -> None:
 
 
 async def a_longer_conversation_begins_the_same(subject: Subject) -> None:
-    """What was sent before stands unchanged at the front: prompt caches need it (contract §5)."""
+    """What was sent before stands unchanged at the front: prompt caches need it (contract §5).
+
+    The tools are the same all along: without any, some providers need those that a history calls.
+    """
     history = list(repair([m for _, found in histories(subject) for m in found]))
-    whole = (await _sent(subject, [*history, UserMessage("now")])).json or {}
+    tools = () if "tools" in subject.lacks else _TOOLS
+    whole = (await _sent(subject, [*history, UserMessage("now")], tools)).json or {}
     for end, message in enumerate(history):
         if isinstance(message, UserMessage):
-            part = (await _sent(subject, history[: end + 1])).json or {}
+            part = (await _sent(subject, history[: end + 1], tools)).json or {}
             expect("the members of the body", list(part), list(whole))
             for name, value in part.items():
                 _expect_front(name, value, whole[name])
@@ -181,10 +185,12 @@ CHECKS: Final[tuple[Check, ...]] = (
 # --- sending
 
 
-async def _sent(subject: Subject, history: Sequence[Message]) -> Asked:
+async def _sent(
+    subject: Subject, history: Sequence[Message], tools: Sequence[ToolSpec] = ()
+) -> Asked:
     """What the judge got for a history; it has to be in order."""
     async with subject.saying() as judge:
-        await _taken(subject, judge, Request(history), "a history")
+        await _taken(subject, judge, Request(history, tools), "a history")
         return judge.requests[0]
 
 

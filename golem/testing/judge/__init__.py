@@ -1,9 +1,9 @@
 """Judges: loopback servers that refuse what a provider refuses, and misbehave on demand.
 
-``ChatJudge`` and ``ResponsesJudge`` hold what an adapter sends to the provider's rules, answer
-a request that breaks one with the provider's own error, and everything else with real-looking
-answers, plain or streamed. They prove agreement with the rules on record, not acceptance by the
-provider.
+``ChatJudge``, ``ResponsesJudge``, ``AnthropicJudge`` and ``BedrockJudge`` hold what an adapter
+sends to the provider's rules, answer a request that breaks one with the provider's own error, and
+everything else with real-looking answers, plain or streamed. They prove agreement with the rules
+on record, not acceptance by the provider.
 
 server, http         a judge: the server that plays a provider
 provider, answers    what it has to know of an API, and what answers are made from
@@ -13,12 +13,20 @@ findings             what a rule found
 chat, chat_*         Chat Completions, and in what the servers that speak it differ
 responses, …_*       Responses, likewise
 common_rules, media_rules, openai_words    what both have in common
+anthropic, …_*       Anthropic's Messages: rules, turns, blocks, tools, models, words
+bedrock, …_*         Bedrock's Converse: rules, turns, blocks, families, words
 
 An API of its own is one file beside ``chat``: a subclass of `Provider`.
 """
 
 from golem.testing.judge import misbehave as misbehave
 from golem.testing.judge.answers import pieces_of as pieces_of
+from golem.testing.judge.anthropic import AnthropicJudge as AnthropicJudge
+from golem.testing.judge.anthropic import AnthropicProvider as AnthropicProvider
+from golem.testing.judge.anthropic_rules import judge_anthropic as judge_anthropic
+from golem.testing.judge.bedrock import BedrockJudge as BedrockJudge
+from golem.testing.judge.bedrock import BedrockProvider as BedrockProvider
+from golem.testing.judge.bedrock_rules import judge_bedrock as judge_bedrock
 from golem.testing.judge.chat import ChatJudge as ChatJudge
 from golem.testing.judge.chat import ChatProvider as ChatProvider
 from golem.testing.judge.chat_rules import judge_chat as judge_chat

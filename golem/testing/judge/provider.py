@@ -7,9 +7,10 @@ them share is written here, what none shares is left to it (``docs/adapters.md``
 
 from __future__ import annotations
 
+import itertools
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, Protocol
 
 from golem.messages import AssistantMessage
 from golem.model import Response
@@ -18,6 +19,9 @@ from golem.testing.judge.reply import Reply, json_reply
 
 Said = str | AssistantMessage | Response
 """What a model is to answer: a text, a message, a message with usage and finish reason."""
+
+_BLOCK: Final = 65536
+_HERE: Final = "HUGE"
 
 
 class Provider(Protocol):
@@ -53,7 +57,22 @@ class Provider(Protocol):
         """What is wrong with a decoded body; `made_with`: what `links` told of earlier answers."""
         ...
 
+    def key_of(self, headers: Mapping[str, str]) -> str:
+        """The key that a request with these headers carries, empty for none."""
+        sent = headers.get(self.key_header, "")
+        return sent.removeprefix("Bearer ") if self.key_header == "authorization" else sent
+
+    def judge_request(
+        self, path: str, headers: Mapping[str, str], body: Any, made_with: Mapping[str, str]
+    ) -> list[Violation]:
+        """What is wrong with a request whose key is right: by default what `judge` says."""
+        return self.judge(body, made_with)
+
     # --- answers
+
+    def aside(self, path: str, body: JSON) -> JSON | None:
+        """The answer where no model is asked, such as a count of tokens; None where one is."""
+        return None
 
     def default(self, body: JSON) -> Said:
         """What a model would answer where no answer was given to the judge."""
@@ -93,6 +112,14 @@ class Provider(Protocol):
     def text_event(self, text: str) -> bytes:
         """An event in the middle of a stream that brings `text`."""
         ...
+
+    def large_event(self, size: int) -> Iterable[bytes]:
+        """An event in the middle of a stream that brings `size` bytes of text, in pieces."""
+        head, tail = self.text_event(_HERE).split(_HERE.encode(), 1)
+        yield head
+        yield from itertools.repeat(b"x" * _BLOCK, size // _BLOCK)
+        yield b"x" * (size % _BLOCK)
+        yield tail
 
     def refused_key(self, key: str) -> Violation:
         """The answer to a wrong `key`, or to none."""

@@ -15,7 +15,6 @@ from golem.testing.judge.misbehave.scene import Act, Scene
 from golem.testing.judge.reply import Reply
 
 _BLOCK: Final = 65536
-_HERE: Final = "HUGE"
 
 
 def ends_at(length: int) -> Act:
@@ -117,8 +116,7 @@ def huge_event(size: int = 10_000_000, after: int = 1) -> Act:
 
     def act(reply: Reply, scene: Scene) -> Reply:
         body = list(reply.pieces)
-        head, tail = scene.provider.text_event(_HERE).split(_HERE.encode(), 1)
-        big = itertools.chain([head], _filler(size), [tail])
+        big = scene.provider.large_event(size)
         reply = replace(reply, pieces=itertools.chain(body[:after], big, body[after:]))
         return replace(reply, length=None)
 
@@ -148,12 +146,6 @@ def _sized(reply: Reply) -> Reply:
         return reply
     body = reply.body()
     return replace(reply, pieces=(body,), length=len(body))
-
-
-def _filler(size: int) -> Iterator[bytes]:
-    """`size` bytes of text, made as they are sent."""
-    yield from itertools.repeat(b"x" * _BLOCK, size // _BLOCK)
-    yield b"x" * (size % _BLOCK)
 
 
 def _packed(size: int) -> Iterator[bytes]:

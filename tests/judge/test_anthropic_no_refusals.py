@@ -1,0 +1,175 @@
+"""Whatever a history went through: repaired and encoded, the judge of Messages refuses it not.
+
+The judge has a record of the facts of its own, so what is proved is that two readings of the
+rules agree; nothing here is asked of a provider.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import anyio
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from golem import Agent, AssistantMessage, Message, UserMessage, repair
+from golem.model import OutputSchema, Settings, ToolChoice
+from golem.testing.judge import AnthropicJudge, judge_anthropic
+from golem.testing.judge.anthropic_turns import thoughts_of
+from golem_adapters import Anthropic
+from tests.adapters.messaging import answered, encode
+from tests.judge.anthropic_histories import Told, conversations, told
+from tests.judge.test_no_refusals import EDITS, IDS, SCHEMA, TOOLS, aged, echo, edited
+from tests.strategies import ODD_TEXT, TEXT
+
+SERVER_IDS = st.sampled_from(["srvtoolu_1", "srvtoolu_2", "srvtoolu_3"])
+INPUTS = st.sampled_from([{}, {"a": 1}, {"a": "\ud800"}, {"b": [1.50, None]}])
+CALL_IDS = st.sampled_from(["toolu_1", "toolu_1", "toolu_2", "toolu_3"])
+BLOCK = st.one_of(
+    st.fixed_dictionaries(
+        {"type": st.just("text"), "text": ODD_TEXT},
+        optional={"citations": st.sampled_from([None, [{"type": "x", "cited_text": "y"}]])},
+    ),
+    st.fixed_dictionaries({"type": st.just("thinking"), "thinking": TEXT}),
+    st.just({"type": "redacted_thinking"}),
+    st.fixed_dictionaries(
+        {
+            "type": st.just("tool_use"),
+            "id": CALL_IDS,
+            "name": st.sampled_from(["f", "get_weather_1"]),
+            "input": INPUTS,
+        },
+        optional={
+            "caller": st.just({"type": "direct"})
+            | SERVER_IDS.map(lambda name: {"type": "code_execution_20260120", "tool_id": name})
+        },
+    ),
+    st.fixed_dictionaries(
+        {
+            "type": st.just("server_tool_use"),
+            "id": SERVER_IDS,
+            "name": st.just("web_search"),
+            "input": INPUTS,
+        }
+    ),
+    st.fixed_dictionaries(
+        {"type": st.just("web_search_tool_result"), "tool_use_id": SERVER_IDS}
+    ).map(lambda block: {**block, "content": []}),
+    st.just({"type": "compaction", "content": "so far"}),
+)
+
+
+def signed(block: dict[str, Any], proof: str) -> dict[str, Any]:
+    """A block, which where it is thinking nobody else has signed."""
+    if block["type"] == "thinking":
+        return {**block, "signature": proof}
+    return {**block, "data": proof} if block["type"] == "redacted_thinking" else block
+
+
+PIECES = conversations(st.lists(BLOCK, max_size=5))
+MODES = st.sampled_from(
+    [None, {"type": "adaptive"}, {"type": "disabled"}, {"type": "enabled", "budget_tokens": 1024}]
+)
+
+
+def history_of(pieces: list[Any]) -> Told:
+    return told(pieces, signed, answered, thoughts_of)
+
+
+def refused(messages: list[Message], made_with: Any, **options: Any) -> list[str]:
+    body = json.loads(encode(messages, **options))
+    return list(map(str, judge_anthropic(body, made_with=made_with, own_thinking=True)))
+
+
+@given(PIECES, MODES)
+@settings(max_examples=300)
+def test_any_repaired_history_is_taken(pieces: list[Any], thinking: Any) -> None:
+    messages, made_with = history_of(pieces)
+    assert refused(messages, made_with, thinking=thinking) == []
+
+
+@given(
+    pieces=PIECES,
+    thinking=MODES,
+    stream=st.booleans(),
+    choice=st.sampled_from([None, ToolChoice("auto"), ToolChoice("none")]),
+    tools=st.sampled_from([(), TOOLS]),
+    schema=st.sampled_from([None, OutputSchema("an answer", SCHEMA)]),
+    cache=st.sampled_from([None, "5m", "1h"]),
+    parallel=st.sampled_from([None, False]),
+)
+def test_any_request_around_it_is_taken(
+    pieces: list[Any],
+    thinking: Any,
+    stream: bool,
+    choice: ToolChoice | None,
+    tools: Any,
+    schema: OutputSchema | None,
+    cache: Any,
+    parallel: bool | None,
+) -> None:
+    messages, made_with = history_of(pieces)
+    found = refused(
+        messages,
+        made_with,
+        thinking=thinking,
+        stream=stream,
+        tools=tools,
+        tool_choice=choice,
+        output_schema=schema,
+        cache=cache,
+        settings=Settings(max_tokens=5000, temperature=0.5, parallel_tool_calls=parallel),
+    )
+    assert found == []
+
+
+@given(
+    pieces=PIECES,
+    edits=st.lists(st.tuples(st.sampled_from(EDITS), st.integers(0, 12)), min_size=1, max_size=3),
+    thinking=MODES,
+)
+def test_an_edited_history_is_taken(
+    pieces: list[Any], edits: list[tuple[Any, int]], thinking: Any
+) -> None:
+    whole, made_with = history_of(pieces)
+    messages = list(repair(whole))
+    for edit, place in edits:
+        messages = edited(messages, edit, place)
+    assert refused(messages, made_with, thinking=thinking) == []
+
+
+@given(
+    steps=st.lists(st.tuples(PIECES, IDS, st.booleans()), min_size=1, max_size=4),
+    thinking=st.sampled_from([None, "adaptive", "disabled", 1024]),
+)
+@settings(max_examples=20)
+def test_a_run_on_whatever_earlier_runs_left_is_taken(
+    steps: list[tuple[list[Any], list[str], bool]], thinking: Any
+) -> None:
+    """Over sockets: the judge asks for a tool first, and gets its own ids and signatures back."""
+    history: list[Message] = []
+    for pieces, asked, dies in steps:
+        history = aged([*history, *history_of(pieces).messages], asked, dies=dies)
+
+    async def go_on() -> None:
+        async with judge:
+            model = Anthropic("m", base_url=judge.base_url, api_key=judge.key, thinking=thinking)
+            agent: Agent[Any] = Agent(model, tools=[echo], instructions="Be brief.", retry=None)
+            first = await agent.run("go on", history=history)
+            stream = agent.stream("and on", history=first.messages)
+            async with stream:
+                async for _ in stream:
+                    pass
+            assert len(judge.requests) == 4
+            assert "capital of France" in stream.result.output
+
+    judge = AnthropicJudge()
+    anyio.run(go_on)
+    assert judge.violations == []
+
+
+@given(MODES)
+def test_a_conversation_of_nobody_is_taken(thinking: Any) -> None:
+    for messages in ([], [AssistantMessage("")], [UserMessage("")]):
+        assert refused(messages, {}, thinking=thinking) == []
