@@ -19,6 +19,20 @@ Event = TypeVar("Event")
 MAX_ANSWER: Final = 256 * 1024 * 1024
 """Most bytes of one streamed answer, as of a plain one: no server fills the memory."""
 
+MAX_ITEMS: Final = 100_000
+"""Most calls, items or blocks of one answer. Each costs about a kilobyte however few bytes it
+came in; a model that wrote nothing else would be past its longest output."""
+
+_SLICE: Final = 64 * 1024
+"""Bytes that are cut into events at once, as many as come from a socket. A compressed chunk may
+unfold to a thousand times that, and an event of a few bytes costs a few hundred."""
+
+
+def room_for(count: int, what: str) -> None:
+    """Raise ProtocolError where an answer that has `count` calls, items or blocks gets one more."""
+    if count >= MAX_ITEMS:
+        raise ProtocolError(f"the answer has more than {MAX_ITEMS} {what}")
+
 
 def is_event_stream(body: bytes) -> bool:
     """Whether a plain body is one: some gateways stream whatever was asked for."""
@@ -63,15 +77,17 @@ class EventAnswer(Generic[Event]):
         if self._plain is not None:
             self._plain.append(chunk)
             return deltas
-        try:
-            events = self._events.feed(chunk)
-        except ProtocolError as error:
-            self._fail(error)
-            return deltas
-        for event in events:
-            if not self._takes(event, deltas):
+        for start in range(0, len(chunk), _SLICE):
+            if not self._cut(chunk[start : start + _SLICE], deltas):
                 break
         return deltas
+
+    def _cut(self, chunk: bytes, deltas: list[Delta]) -> bool:
+        """Take in the events that `chunk` completes; whether what follows it matters."""
+        try:
+            return all(self._takes(event, deltas) for event in self._events.feed(chunk))
+        except ProtocolError as error:
+            return self._fail(error)
 
     def close(self, lost: TransportError | None = None) -> tuple[list[Delta], Response]:
         """The last deltas and the response, or the error that the stream ended with."""
@@ -90,12 +106,10 @@ class EventAnswer(Generic[Event]):
     def _take_rest(self, lost: TransportError | None, deltas: list[Delta]) -> None:
         """Take in what the end of the body completes, unless it cannot be the end."""
         try:
-            events = self._events.close()
+            for event in self._events.close():
+                self._takes(event, deltas)
         except ProviderError as error:
             self._failure = lost if lost is not None and error.retryable else error
-            return
-        for event in events:
-            self._takes(event, deltas)
 
     def _begin(self, chunk: bytes) -> None:
         """Tell an event stream from a plain body.
@@ -119,7 +133,10 @@ class EventAnswer(Generic[Event]):
     # --- the adapter's own
 
     def _takes(self, event: Event, deltas: list[Delta]) -> bool:
-        """Take one event in, appending to `deltas`; whether what follows it matters."""
+        """Take one event in, appending to `deltas`; whether what follows it matters.
+
+        Raises ProtocolError for an event that ends the stream because it cannot be taken in.
+        """
         raise NotImplementedError
 
     def _whole(self, body: bytes, deltas: list[Delta]) -> Response:

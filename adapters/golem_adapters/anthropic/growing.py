@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Raw
 
 from golem import rawjson
-from golem_adapters._toolkit.calls import ArgumentText
+from golem_adapters._toolkit.arguments import ArgumentText
 from golem_adapters._toolkit.lenient import clean, elements, text
 from golem_adapters.anthropic.blocks import TEXT, THINKING, TOOL_USE, Block, read_block
 from golem_adapters.anthropic.shapes import NOTHING, written

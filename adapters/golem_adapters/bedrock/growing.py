@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Raw
 
 from golem import rawjson
-from golem_adapters._toolkit.calls import ArgumentText
+from golem_adapters._toolkit.arguments import ArgumentText
 from golem_adapters._toolkit.lenient import clean, is_array, is_object, text
 from golem_adapters.bedrock.blocks import (
     CITED,
