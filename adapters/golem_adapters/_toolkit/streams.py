@@ -13,25 +13,13 @@ from golem.errors import ProtocolError, ProviderError, TransportError
 from golem.messages import AssistantMessage
 from golem.model import Delta, Response
 from golem.wire.sse import MAX_EVENT, ServerSentEvent, SSEDecoder
+from golem_adapters._toolkit.bounds import MAX_ANSWER
 
 Event = TypeVar("Event")
-
-MAX_ANSWER: Final = 256 * 1024 * 1024
-"""Most bytes of one streamed answer, as of a plain one: no server fills the memory."""
-
-MAX_ITEMS: Final = 100_000
-"""Most calls, items or blocks of one answer. Each costs about a kilobyte however few bytes it
-came in; a model that wrote nothing else would be past its longest output."""
 
 _SLICE: Final = 64 * 1024
 """Bytes that are cut into events at once, as many as come from a socket. A compressed chunk may
 unfold to a thousand times that, and an event of a few bytes costs a few hundred."""
-
-
-def room_for(count: int, what: str) -> None:
-    """Raise ProtocolError where an answer that has `count` calls, items or blocks gets one more."""
-    if count >= MAX_ITEMS:
-        raise ProtocolError(f"the answer has more than {MAX_ITEMS} {what}")
 
 
 def is_event_stream(body: bytes) -> bool:

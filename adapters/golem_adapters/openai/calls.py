@@ -11,9 +11,9 @@ from typing import Any, Final
 from golem.ids import new_id
 from golem.messages import ToolCall
 from golem.model import Delta, ToolCallDelta
-from golem_adapters._toolkit.arguments import ArgumentText
+from golem_adapters._toolkit.bounds import room_for
 from golem_adapters._toolkit.lenient import members, text
-from golem_adapters._toolkit.streams import room_for
+from golem_adapters._toolkit.pieces import ArgumentText
 from golem_adapters.openai.shapes import Call, Function, arguments_text
 
 _LONGEST_NAME: Final = 1024

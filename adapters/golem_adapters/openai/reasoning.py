@@ -14,8 +14,8 @@ import msgspec
 from msgspec import Raw
 
 from golem.messages import AssistantMessage, Native, Thinking
+from golem_adapters._toolkit.bounds import room_for
 from golem_adapters._toolkit.lenient import clean, objects, text
-from golem_adapters._toolkit.streams import room_for
 
 Detail = dict[str, Any]
 

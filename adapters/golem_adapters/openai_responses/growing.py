@@ -8,9 +8,9 @@ from typing import Final
 import msgspec
 from msgspec import Raw
 
-from golem_adapters._toolkit.arguments import ArgumentText
+from golem_adapters._toolkit.bounds import room_for
 from golem_adapters._toolkit.lenient import clean, text
-from golem_adapters._toolkit.streams import room_for
+from golem_adapters._toolkit.pieces import ArgumentText
 from golem_adapters.openai_responses.items import (
     CALLS,
     CUSTOM_CALL,

@@ -25,8 +25,8 @@ from golem.model import (
     ThinkingDelta,
     ToolCallDelta,
 )
+from golem_adapters._toolkit.bounds import room_for
 from golem_adapters._toolkit.lenient import members, text
-from golem_adapters._toolkit.streams import room_for
 from golem_adapters.openai_responses.growing import UNFINISHED, GrowingItem, ToldCall
 from golem_adapters.openai_responses.items import (
     CALLS,

@@ -1,4 +1,4 @@
-"""The argument text of a tool call that is still coming. Pure.
+"""Texts that are still coming, a tool call's arguments among them. Pure.
 
 Every step costs what its piece costs, not what the text so far does: a stream may have a million
 pieces.
@@ -14,6 +14,30 @@ from golem import rawjson
 _BLANKS: Final = rawjson.BLANKS.decode()
 _MARK: Final = re.compile(r'\\.?|["{}\[\]]', re.DOTALL)
 """What brackets and strings are told by; an escape with the character behind it, if it is there."""
+
+
+class Pieces:
+    """A text that comes in pieces; `size` is how long it is so far."""
+
+    __slots__ = ("_pieces", "size")
+
+    def __init__(self, first: str = "") -> None:
+        self._pieces: list[str] = [first]
+        self.size = len(first)
+
+    def add(self, piece: str) -> None:
+        """Take in the next piece."""
+        self._pieces.append(piece)
+        self.size += len(piece)
+
+    def says(self, text: str) -> bool:
+        """Whether the text so far is `text`: a repetition of the whole, and no piece."""
+        return self.size == len(text) and self.text == text
+
+    @property
+    def text(self) -> str:
+        """The text so far."""
+        return "".join(self._pieces)
 
 
 class ArgumentText:
