@@ -26,9 +26,9 @@ import anyio
 import httpx
 from anyio.lowlevel import RunVar
 
-from golem.errors import APIError, ProtocolError, ProviderError, TransportError
-from golem.messages import AssistantMessage
+from golem.errors import APIError, ProviderError, TransportError
 from golem.model import Delta, Request, Response
+from golem.wire.failures import is_redirect_fault, redirected, too_large, translated
 
 DEFAULT_TIMEOUT: Final = 600.0
 """Seconds without a byte from the server. Reasoning models think for minutes before the first
@@ -230,7 +230,7 @@ class HTTPModel:
         except TransportError as error:
             if left >= 0:
                 raise
-            raise _too_large(MAX_BODY, error.partial) from None
+            raise too_large(MAX_BODY, error.partial) from None
         if deltas:
             yield deltas
         yield answer
@@ -260,12 +260,15 @@ class HTTPModel:
 
     async def _send(self, call: HTTPCall) -> httpx.Response:
         """The successful response to `call`, its body still to be read."""
-        response = await self._exchange(call)
+        credentials = self._wire.authorize(call, time.time())
+        if not isinstance(credentials, Mapping):
+            credentials = await credentials
+        response = await self._exchange(call, credentials)
         if 200 <= response.status_code < 300:
             return response
-        raise await self._refused(response)
+        raise await self._refused(response, _secrets(credentials))
 
-    async def _exchange(self, call: HTTPCall) -> httpx.Response:
+    async def _exchange(self, call: HTTPCall, credentials: Mapping[str, str]) -> httpx.Response:
         """The response to `call`, whatever its status.
 
         A server may close a kept connection at any moment, also the one in which the next
@@ -276,34 +279,47 @@ class HTTPModel:
         watched = client is None
         if client is None:
             client = await _pools_of_loop().client(_origin(self._wire.base_url))
-        credentials = self._wire.authorize(call, time.time())
-        if not isinstance(credentials, Mapping):
-            credentials = await credentials
-        headers = {**call.headers, **credentials}
+        failures: tuple[type[Exception], ...] = (*self._failures, ValueError)
         spare = _STALE_CONNECTIONS
         while True:
             opened = _Opened()
+            request = self._request(client, call, credentials, opened if watched else None)
             try:
-                request = client.build_request(
-                    call.method,
-                    call.url,
-                    headers=headers,
-                    content=call.body,
-                    extensions={"trace": opened.note} if watched else None,
-                    **self._limits(),
-                )
-                if watched:
-                    request.stream = _Body(call.body)
                 # Never followed: a redirect would take the key to whatever host it names.
                 return cast(
                     "httpx.Response",
                     await client.send(request, stream=True, follow_redirects=False),
                 )
-            except self._failures as error:
+            except failures as error:
+                if not watched and is_redirect_fault(error):
+                    raise redirected("", ()) from error
                 stale = watched and not opened.connection and type(error).__name__ in _CLOSED
                 if not stale or not spare:
                     raise translated(error, self._host) from error
                 spare -= 1
+
+    def _request(
+        self,
+        client: HTTPClient,
+        call: HTTPCall,
+        credentials: Mapping[str, str],
+        opened: _Opened | None,
+    ) -> Any:
+        """`call` as a request of `client`, which tells `opened` of its connections."""
+        try:
+            request = client.build_request(
+                call.method,
+                call.url,
+                headers={**call.headers, **credentials},
+                content=call.body,
+                extensions={"trace": opened.note} if opened else None,
+                **self._limits(),
+            )
+        except self._failures as error:
+            raise translated(error, self._host) from error
+        if opened:
+            request.stream = _Body(call.body)
+        return request
 
     def _limits(self) -> dict[str, Any]:
         if self._timeout is None and self._client is not None:
@@ -313,7 +329,7 @@ class HTTPModel:
         # connect, read, write, pool: a tuple, which every httpx-compatible client takes
         return {"timeout": (min(idle, CONNECT_TIMEOUT), bound, bound, bound)}
 
-    async def _refused(self, response: httpx.Response) -> ProviderError:
+    async def _refused(self, response: httpx.Response, secrets: list[str]) -> ProviderError:
         """The error that a response with an unsuccessful status means. Closes it."""
         try:
             body = await _read(response, MAX_ERROR_BODY, cut=True)
@@ -321,10 +337,7 @@ class HTTPModel:
             body = b""  # the status alone says it
         status = response.status_code
         if 300 <= status < 400:
-            location = _headers(response).get("location", "")
-            target = urlsplit(location).hostname or "another place"
-            reason = f"the server redirects to {target}; give its final address as base_url"
-            return APIError(reason, status=status, code="redirect")
+            return redirected(_location(response), secrets, status)
         return self._wire.error(status, _headers(response), body, time.time())
 
 
@@ -383,10 +396,23 @@ def _ssl_context() -> ssl.SSLContext:
 def _new_client() -> httpx.AsyncClient:
     """A client with the proxies that the environment names, if it names any."""
     try:
-        return httpx.AsyncClient(verify=_ssl_context(), follow_redirects=False)
+        return httpx.AsyncClient(
+            verify=_ssl_context(),
+            follow_redirects=False,
+            event_hooks={"response": [_put_location_aside]},
+        )
     except (ValueError, ImportError) as error:  # no proxy's address; SOCKS without its package
         reason = "the proxy that the environment names cannot be used"
         raise TransportError(reason, retryable=False) from error
+
+
+async def _put_location_aside(response: httpx.Response) -> None:
+    """Keep httpx from reading where a redirect leads.
+
+    It does so although nothing is to be followed, and fails at an address that is none.
+    """
+    if "location" in response.headers:
+        response.extensions["location"] = response.headers.pop("location")
 
 
 class _Pools:
@@ -450,6 +476,17 @@ def _headers(response: httpx.Response) -> dict[str, str]:
     return {name.lower(): value for name, value in response.headers.items()}
 
 
+def _location(response: httpx.Response) -> str:
+    """Where a redirect leads, as the server wrote it; empty where it does not say."""
+    aside: str = response.extensions.get("location", "")
+    return aside or _headers(response).get("location", "")
+
+
+def _secrets(credentials: Mapping[str, str]) -> list[str]:
+    """What no error may quote of what `credentials` carry."""
+    return [value.removeprefix("Bearer ") for value in credentials.values()]
+
+
 async def _read(response: httpx.Response, limit: int, *, cut: bool = False) -> bytes:
     """The body, of which at most `limit` bytes are taken: `cut` there, or refused. Closes it."""
     pieces: list[bytes] = []
@@ -462,14 +499,10 @@ async def _read(response: httpx.Response, limit: int, *, cut: bool = False) -> b
             if size > limit:
                 if cut:
                     break
-                raise _too_large(limit)
+                raise too_large(limit)
     finally:
         await _close(response, chunks)
     return b"".join(pieces)[:limit]
-
-
-def _too_large(limit: int, partial: AssistantMessage | None = None) -> ProtocolError:
-    return ProtocolError(f"the answer is larger than {limit} bytes", partial=partial)
 
 
 async def _drain(chunks: AsyncIterator[bytes]) -> None:
@@ -495,42 +528,6 @@ async def _exhaust(chunks: AsyncIterator[bytes]) -> None:
 
 
 # --- failures
-
-_FAILURES: Final[Mapping[str, tuple[str, bool]]] = {
-    "ConnectTimeout": ("{host} could not be reached in time", True),
-    "ReadTimeout": ("{host} sent nothing for too long", True),
-    "WriteTimeout": ("{host} did not take the request in time", True),
-    "PoolTimeout": ("no connection to {host} became free in time", True),
-    "TimeoutException": ("{host} did not answer in time", True),
-    "ProxyError": ("the proxy refused the connection to {host}", True),
-    "ConnectError": ("no connection to {host}", True),
-    "ReadError": ("the connection to {host} was lost while reading", True),
-    "WriteError": ("the connection to {host} was lost while writing", True),
-    "RemoteProtocolError": ("{host} broke off its answer", True),
-    "LocalProtocolError": ("the request to {host} is not valid HTTP", False),
-    "UnsupportedProtocol": ("the URL of {host} is not an HTTP one", False),
-    "InvalidURL": ("the URL of {host} is not valid", False),
-    "DecodingError": ("the answer of {host} is compressed wrongly", True),
-    "NetworkError": ("the connection to {host} failed", True),
-    "HTTPError": ("the exchange with {host} failed", True),
-}
-"""What to say, and whether trying again may help. By class name: compatible clients (httpx2)
-have the same names in a tree of their own, and `translated` takes the most specific one."""
-
-
-def translated(error: Exception, host: str) -> TransportError:
-    """The golem error for an error of the HTTP client; the caller chains it.
-
-    Says what happened and to which host, in words of its own: the client's text may quote a
-    header, and with it the key.
-    """
-    for cls in type(error).__mro__:
-        if cls.__name__ in _FAILURES:
-            reason, retryable = _FAILURES[cls.__name__]
-            break
-    else:
-        reason, retryable = "the exchange with {host} failed", True
-    return TransportError(reason.format(host=host), retryable=retryable)
 
 
 def _caused(error: TransportError, cause: Exception) -> TransportError:

@@ -13,6 +13,7 @@ import pytest
 from golem.errors import APIError, TransportError
 from tests.adapters.test_openai_http import (
     ASK,
+    BAD_LOCATIONS,
     STREAM,
     either,
     failure,
@@ -101,6 +102,19 @@ async def test_no_client_follows_a_redirect_with_the_key(make: Make) -> None:
         error = await failure(model_at(server.url, http_client=client))
     assert isinstance(error, APIError)
     assert error.code == "redirect"
+
+
+@pytest.mark.parametrize("location", BAD_LOCATIONS[:-1])
+async def test_a_redirect_to_no_address_is_final_with_any_client(
+    make: Make, location: str | None
+) -> None:
+    headers = "" if location is None else f"location: {location}\r\n"
+    moved = response(b"", status="307 Temporary Redirect", headers=headers)
+    async with serving(answering(moved)) as server, make() as client:
+        error = await failure(model_at(server.url, http_client=client))
+    assert isinstance(error, APIError)
+    assert (error.code, error.retryable) == ("redirect", False)
+    assert error.message.endswith("base_url")
 
 
 async def test_leaving_a_stream_of_any_client_closes_its_connection_at_once(make: Make) -> None:

@@ -36,6 +36,18 @@ ANSWER = json.dumps(
 ).encode()
 STREAM = events(delta(content="Hel"), delta(content="lo"), delta("stop"))
 
+BAD_LOCATIONS = (
+    None,
+    "",
+    "http://[::1",
+    "http://x:junk/",
+    "http://x:99999/",
+    "mailto:somebody",
+    "http://xn--/",
+    f"http://{KEY}/",
+    "x" * 70_000 + ":",
+)
+
 
 def model_at(url: str, **options: Any) -> OpenAI:
     return OpenAI("m", base_url=url, api_key=KEY, **options)
@@ -358,6 +370,23 @@ async def test_a_redirect_is_not_followed_with_the_key(stream: bool) -> None:
         assert not elsewhere.requests
     assert "redirects to localhost; give its final address as base_url" in str(error)
     assert not error.retryable
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("status", [300, 301, 302, 303, 304, 307, 308])
+@pytest.mark.parametrize("location", BAD_LOCATIONS)
+async def test_a_redirect_to_no_address_is_a_final_error_that_says_so(
+    location: str | None, status: int, stream: bool
+) -> None:
+    headers = "" if location is None else f"location: {location}\r\n"
+    moved = response(b"", status=f"{status} Moved", headers=headers)
+    async with serving(answering(moved, moved)) as server:
+        for _ in range(2):  # over a new connection, and over the kept one
+            error = await failure(model_at(server.url), stream=stream)
+            assert isinstance(error, APIError)
+            assert (error.status, error.code, error.retryable) == (status, "redirect", False)
+            assert error.message.endswith("base_url")
+        assert len(server.requests) == 2
 
 
 async def test_a_server_that_is_not_there_is_a_retryable_transport_error() -> None:

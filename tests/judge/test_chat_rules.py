@@ -485,7 +485,7 @@ def test_a_refusal_is_worded_as_the_provider_words_it(
 
 
 def test_the_rules_of_an_unknown_server_are_asked_for_in_vain() -> None:
-    with pytest.raises(ValueError, match=r"known are azure, deepseek"):
+    with pytest.raises(ValueError, match=r"known are azure, cerebras, deepseek"):
         judge_chat(body(), dialect="x")
 
 

@@ -68,6 +68,7 @@ def test_any_repaired_history_is_taken(server: str, history: list[Message]) -> N
     tools=st.sampled_from([(), TOOLS]),
     schema=st.sampled_from([None, OutputSchema("an answer", SCHEMA)]),
     parallel=st.sampled_from([None, False]),
+    cached=st.sampled_from([None, "conversation-1"]),
 )
 @settings(max_examples=40)
 def test_any_request_around_it_is_taken(
@@ -78,6 +79,7 @@ def test_any_request_around_it_is_taken(
     tools: Any,
     schema: OutputSchema | None,
     parallel: bool | None,
+    cached: str | None,
 ) -> None:
     begin = UserMessage("answer in JSON")  # where JSON is all that is enforced, golem asks for it
     found = SERVERS[server](
@@ -86,7 +88,13 @@ def test_any_request_around_it_is_taken(
         tools=tools,
         tool_choice=choice,
         output_schema=schema,
-        settings=Settings(max_tokens=5, temperature=0.5, parallel_tool_calls=parallel),
+        settings=Settings(
+            max_tokens=5,
+            temperature=0.5,
+            parallel_tool_calls=parallel,
+            prompt_cache_key=cached,
+            reasoning_effort="low",
+        ),
     )
     assert found == []
 

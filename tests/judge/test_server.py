@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import Any
 
 import anyio
@@ -60,6 +61,38 @@ async def test_a_body_in_chunks_is_read() -> None:
         assert judge.requests[0].json == BODY
 
 
+JUNK = (
+    b"\x16\x03\x01\x02\x00",
+    b"GET\r\n\r\n",
+    b"POST / HTTP/1.1\r\ncontent-length: -5\r\n\r\nhello",
+    b"POST / HTTP/1.1\r\ncontent-length: many\r\n\r\n",
+    b"POST / HTTP/1.1\r\ncontent-length: 999999999999\r\n\r\n",
+    b"POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n-1\r\n",
+    b"POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\nfffffffffff\r\n",
+    b"POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n" + b"1" * 100_000,
+    b"A" * 100_000,
+    b"\x00\xff\xfe" * 30_000 + b"\r\n\r\n",
+)
+
+
+@pytest.mark.parametrize("junk", JUNK, ids=range(len(JUNK)))
+@pytest.mark.parametrize("there", [False, True], ids=["here", "elsewhere"])
+async def test_junk_ends_its_connection_and_nothing_else(junk: bytes, there: bool) -> None:
+    async with ChatJudge("Hi.", misbehave=[misbehave.redirects()]) as judge:
+        moved = await posted(judge, json=BODY)
+        port = httpx.URL(moved.headers["location"] if there else judge.origin).port
+        assert port is not None
+        with anyio.fail_after(5):
+            async with await anyio.connect_tcp("127.0.0.1", port) as stream:
+                with suppress(anyio.BrokenResourceError, anyio.EndOfStream):
+                    await stream.send(junk)
+                    await stream.send_eof()
+                    while True:
+                        await stream.receive()
+        assert (await posted(judge, json=BODY)).status_code == 200
+    assert judge.elsewhere == []
+
+
 @pytest.mark.parametrize(
     ("content", "status", "rule"),
     [
@@ -67,6 +100,7 @@ async def test_a_body_in_chunks_is_read() -> None:
         (b"\xff", 400, "json"),
         (b'{"a": NaN}', 400, "json"),
         (b"[" * 100_000, 400, "json"),
+        (b'{"a":' * 600 + b"1" + b"}" * 600, 400, "json"),
         (b"[]", 400, "member_type"),
         (b'{"model": "m"}', 400, "required_member"),
     ],

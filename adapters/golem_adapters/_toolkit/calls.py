@@ -31,7 +31,6 @@ stored result can answer: one without an id."""
 TOOL_NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 """Which tool names every provider takes."""
 
-_BLANKS: Final = " \t\n\r"
 _LETTERS: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _LONGEST_INTEGER: Final = 309
 _LARGE: Final = re.compile(r"[0-9][eE]\+?[0-9]{3}|[0-9]{309}")
@@ -77,35 +76,6 @@ def embedded_args(call: ToolCall) -> str:
 
     value = json.loads(args, parse_float=number, parse_int=integer)
     return json.dumps(value, separators=(",", ":")) if bounded else args
-
-
-class ArgumentText:
-    """The argument text of a call that is still coming, without white space around it."""
-
-    __slots__ = ("_blanks", "_pieces")
-
-    def __init__(self) -> None:
-        self._pieces: list[str] = []
-        self._blanks = ""
-
-    def taken(self, piece: str) -> str:
-        """What of `piece` to give out now: white space around the whole text never is."""
-        if not self._pieces:
-            piece = piece.lstrip(_BLANKS)
-        kept = piece.rstrip(_BLANKS)
-        if not kept:
-            if self._pieces:
-                self._blanks += piece
-            return ""
-        given = self._blanks + kept if self._blanks else kept
-        self._blanks = piece[len(kept) :]
-        self._pieces.append(given)
-        return given
-
-    @property
-    def text(self) -> str:
-        """What was given out so far."""
-        return "".join(self._pieces)
 
 
 class IdRule:

@@ -13,11 +13,13 @@ from golem.errors import ProtocolError, ProviderError, TransportError
 from golem.messages import AssistantMessage
 from golem.model import Delta, Response
 from golem.wire.sse import MAX_EVENT, ServerSentEvent, SSEDecoder
+from golem_adapters._toolkit.bounds import MAX_ANSWER
 
 Event = TypeVar("Event")
 
-MAX_ANSWER: Final = 256 * 1024 * 1024
-"""Most bytes of one streamed answer, as of a plain one: no server fills the memory."""
+_SLICE: Final = 64 * 1024
+"""Bytes that are cut into events at once, as many as come from a socket. A compressed chunk may
+unfold to a thousand times that, and an event of a few bytes costs a few hundred."""
 
 
 def is_event_stream(body: bytes) -> bool:
@@ -63,15 +65,17 @@ class EventAnswer(Generic[Event]):
         if self._plain is not None:
             self._plain.append(chunk)
             return deltas
-        try:
-            events = self._events.feed(chunk)
-        except ProtocolError as error:
-            self._fail(error)
-            return deltas
-        for event in events:
-            if not self._takes(event, deltas):
+        for start in range(0, len(chunk), _SLICE):
+            if not self._cut(chunk[start : start + _SLICE], deltas):
                 break
         return deltas
+
+    def _cut(self, chunk: bytes, deltas: list[Delta]) -> bool:
+        """Take in the events that `chunk` completes; whether what follows it matters."""
+        try:
+            return all(self._takes(event, deltas) for event in self._events.feed(chunk))
+        except ProtocolError as error:
+            return self._fail(error)
 
     def close(self, lost: TransportError | None = None) -> tuple[list[Delta], Response]:
         """The last deltas and the response, or the error that the stream ended with."""
@@ -90,12 +94,10 @@ class EventAnswer(Generic[Event]):
     def _take_rest(self, lost: TransportError | None, deltas: list[Delta]) -> None:
         """Take in what the end of the body completes, unless it cannot be the end."""
         try:
-            events = self._events.close()
+            for event in self._events.close():
+                self._takes(event, deltas)
         except ProviderError as error:
             self._failure = lost if lost is not None and error.retryable else error
-            return
-        for event in events:
-            self._takes(event, deltas)
 
     def _begin(self, chunk: bytes) -> None:
         """Tell an event stream from a plain body.
@@ -119,7 +121,10 @@ class EventAnswer(Generic[Event]):
     # --- the adapter's own
 
     def _takes(self, event: Event, deltas: list[Delta]) -> bool:
-        """Take one event in, appending to `deltas`; whether what follows it matters."""
+        """Take one event in, appending to `deltas`; whether what follows it matters.
+
+        Raises ProtocolError for an event that ends the stream because it cannot be taken in.
+        """
         raise NotImplementedError
 
     def _whole(self, body: bytes, deltas: list[Delta]) -> Response:

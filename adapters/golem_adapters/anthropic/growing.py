@@ -9,8 +9,9 @@ import msgspec
 from msgspec import Raw
 
 from golem import rawjson
-from golem_adapters._toolkit.calls import ArgumentText
+from golem_adapters._toolkit.bounds import room_for
 from golem_adapters._toolkit.lenient import clean, elements, text
+from golem_adapters._toolkit.pieces import ArgumentText, Pieces
 from golem_adapters.anthropic.blocks import TEXT, THINKING, TOOL_USE, Block, read_block
 from golem_adapters.anthropic.shapes import NOTHING, written
 
@@ -34,11 +35,13 @@ class GrowingBlock:
 
     __slots__ = (
         "_argued",
+        "_citations",
         "_grown",
         "_half",
         "_input",
         "_pieces",
         "_start",
+        "_words",
         "call",
         "done",
         "kind",
@@ -56,6 +59,8 @@ class GrowingBlock:
         self._half = ""
         self._pieces: list[str] = []
         self._input: list[str] = []
+        self._words: dict[str, Pieces] = {}  # members that come in pieces
+        self._citations: list[Raw] = []
 
     # --- text and thinking
 
@@ -110,24 +115,30 @@ class GrowingBlock:
 
     def signed(self, signature: str) -> None:
         """Take in a signature; a repeated one is one."""
-        known = self._start.word("signature")
-        if signature and signature != known:
-            self._set("signature", known + signature)
+        if signature and not self._said("signature").says(signature):
+            self._add("signature", signature)
 
     def cited(self, citation: Raw) -> None:
         """Take in a citation."""
         if citation != NOTHING:
-            self._set("citations", [*elements(self._start.members.get("citations")), citation])
+            room_for(len(self._citations), "citations in a block")
+            self._grown = True
+            self._citations.append(citation)
 
     def summarized(self, said: Mapping[str, str | None]) -> None:
         """Take in what a compaction says."""
         for name, piece in said.items():
             if piece:
-                self._set(name, self._start.word(name) + piece)
+                self._add(name, piece)
 
-    def _set(self, name: str, value: Any) -> None:
+    def _said(self, name: str) -> Pieces:
+        if name not in self._words:
+            self._words[name] = Pieces(self._start.word(name))
+        return self._words[name]
+
+    def _add(self, name: str, piece: str) -> None:
         self._grown = True
-        self._start.members[name] = value
+        self._said(name).add(piece)
 
     # --- the whole
 
@@ -135,7 +146,11 @@ class GrowingBlock:
         """The block as far as it has come: what it began with, and the pieces in their place."""
         if not self._grown and not self._input:
             return self._start
-        found: dict[str, Any] = clean(self._start.members)
+        members = self._start.members
+        said: dict[str, Any] = {name: pieces.text for name, pieces in self._words.items()}
+        if self._citations:
+            said["citations"] = [*elements(members.get("citations")), *self._citations]
+        found: dict[str, Any] = clean({**members, **said})
         if self._input:
             args = self.call.args.text if self.call is not None else self.args.strip()
             found["input"] = _input(args or "{}")

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from golem.errors import ProtocolError
 from golem.model import Delta, Request, Response
+from golem_adapters._toolkit.bounds import bounded
 from golem_adapters._toolkit.calls import stored_tool_names
 from golem_adapters._toolkit.lenient import is_object, members, read_json, whole
 from golem_adapters.anthropic.dialect import MessagesDialect
@@ -30,7 +31,7 @@ def decode_response(
     neither.
     """
     try:
-        answer = read_answer(body)
+        answer = read_answer(bounded(body))
     except ValueError as error:
         raise ProtocolError(f"the answer is not JSON: {excerpt(body, secret)}") from error
     if answer is not None and (answer.type == "error" or answer.error):

@@ -21,6 +21,7 @@ from golem.errors import ProtocolError, TransportError
 from golem.messages import AssistantMessage
 from golem.model import Delta, Request, Response
 from golem.wire.sse import ServerSentEvent
+from golem_adapters._toolkit.bounds import bounded
 from golem_adapters._toolkit.lenient import read_json
 from golem_adapters._toolkit.streams import AnswerStream
 from golem_adapters.anthropic.dialect import MessagesDialect
@@ -64,7 +65,7 @@ class MessagesStream(AnswerStream):
 
     def _takes(self, event: ServerSentEvent, deltas: list[Delta]) -> bool:
         try:
-            said = read_event(event.data)
+            said = read_event(bounded(event.data))
         except ValueError as error:
             return self._goes_on(event, error)
         if said is None:

@@ -22,6 +22,7 @@ from golem.model import (
     ThinkingDelta,
     ToolCallDelta,
 )
+from golem_adapters._toolkit.bounds import room_for
 from golem_adapters._toolkit.lenient import text
 from golem_adapters.anthropic.blocks import (
     TEXT,
@@ -67,10 +68,12 @@ class Turn:
         self._stop_reason = ""
         self._stop_details: dict[str, Any] = {}
         self._blocks: list[GrowingBlock] = []
+        self._open_blocks: list[GrowingBlock] = []  # some of them may be done
         self._by_index: dict[int, GrowingBlock] = {}
         self._said: list[str] = []
         self._calls: list[ToldCall] = []
         self._by_id: dict[str, GrowingBlock] = {}
+        self._whole: dict[str, Block | None] = {}  # by id, blocks that others repeat
 
     # --- taking in
 
@@ -85,7 +88,7 @@ class Turn:
             return True
         if another and any(growing.told for growing in self._blocks):
             return False
-        self._blocks, self._by_index, self._by_id = [], {}, {}
+        self._blocks, self._open_blocks, self._by_index, self._by_id = [], [], {}, {}
         self._id, self._model = answer.id or "", answer.model or ""
         self._usage = answer.usage or {}
         self.end(answer.stop_reason, answer.stop_details, None)
@@ -104,8 +107,10 @@ class Turn:
         if index is not None and index in self._by_index:
             self._close(self._by_index[index], deltas)
         self._tell_rest(deltas)
+        room_for(len(self._blocks), "blocks")
         growing = GrowingBlock(block)
         self._blocks.append(growing)
+        self._open_blocks.append(growing)
         if index is not None:
             self._by_index[index] = growing
         if growing.kind == TOOL_USE:
@@ -148,14 +153,16 @@ class Turn:
 
         A text or thought that goes on behind another block is told there, and stands there.
         """
-        if index is not None:
-            growing = self._by_index.get(index)
-        else:
-            growing = next((found for found in reversed(self._blocks) if not found.done), None)
+        growing = self._by_index.get(index) if index is not None else self._last_open()
         fits = growing is not None and not growing.done and _takes(growing.kind, kind)
         if growing is not None and fits and (kind == TOOL_USE or growing is self._blocks[-1]):
             return growing
         return self._open(index, begun(kind), deltas)
+
+    def _last_open(self) -> GrowingBlock | None:
+        while self._open_blocks and self._open_blocks[-1].done:
+            self._open_blocks.pop()
+        return self._open_blocks[-1] if self._open_blocks else None
 
     def _argue(self, growing: GrowingBlock, piece: str, deltas: list[Delta]) -> None:
         said = growing.argued(piece)
@@ -164,10 +171,7 @@ class Turn:
 
     def close(self, index: int | None, deltas: list[Delta]) -> None:
         """A block is whole."""
-        if index is not None:
-            growing = self._by_index.get(index)
-        else:
-            growing = next((found for found in reversed(self._blocks) if not found.done), None)
+        growing = self._by_index.get(index) if index is not None else self._last_open()
         if growing is not None:
             self._close(growing, deltas)
 
@@ -193,8 +197,7 @@ class Turn:
         block = growing.built()
         if block is None:
             return
-        first = self._by_id[block.word("id")]
-        known = first.built()
+        known = self._first(block.word("id"))
         same = known is not None and (known.word("name"), known.args) == (
             block.word("name"),
             block.args,
@@ -203,6 +206,16 @@ class Turn:
             growing.repeat = True
         else:
             self._begin_call(growing, new_id(), block.word("name"), deltas)
+
+    def _first(self, id: str) -> Block | None:
+        """The first block of a call that is repeated; built once, when it is done."""
+        if id in self._whole:
+            return self._whole[id]
+        first = self._by_id[id]
+        built = first.built()
+        if first.done:
+            self._whole[id] = built
+        return built
 
     def end(
         self,

@@ -6,10 +6,20 @@ golem's count is the whole prompt. Pure.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from golem.usage import Usage
 from golem_adapters._toolkit.lenient import members, whole
+
+_COUNTS: Final = (
+    "input_tokens",
+    "output_tokens",
+    "output_tokens_details",
+    "cache_read_input_tokens",
+    "cache_creation_input_tokens",
+    "cache_creation",
+)
+"""The counts that golem reads; others do not pile up over a stream."""
 
 
 def usage_of(counts: dict[str, Any]) -> Usage:
@@ -29,7 +39,8 @@ def usage_of(counts: dict[str, Any]) -> Usage:
 
 def later(counts: dict[str, Any], update: dict[str, Any]) -> dict[str, Any]:
     """`counts` of a stream's beginning with those of its end, which are totals, over them."""
-    return {**counts, **{name: value for name, value in update.items() if value is not None}}
+    known = {name: update[name] for name in _COUNTS if update.get(name) is not None}
+    return {**counts, **known}
 
 
 def _written(counts: dict[str, Any]) -> int:

@@ -10,8 +10,9 @@ import msgspec
 from msgspec import Raw
 
 from golem import rawjson
-from golem_adapters._toolkit.calls import ArgumentText
+from golem_adapters._toolkit.bounds import room_for
 from golem_adapters._toolkit.lenient import clean, is_array, is_object, text
+from golem_adapters._toolkit.pieces import ArgumentText, Pieces
 from golem_adapters.bedrock.blocks import (
     CITED,
     NOTHING,
@@ -48,6 +49,7 @@ class GrowingBlock:
 
     __slots__ = (
         "_citations",
+        "_grown",
         "_half",
         "_input",
         "_pieces",
@@ -68,8 +70,9 @@ class GrowingBlock:
         self._pieces: list[str] = []
         self._input: list[str] = []
         self._redacted: list[str] = []
-        self._signature = ""
+        self._signature = Pieces()
         self._citations: list[Raw] = []
+        self._grown = _Pile()
 
     def word(self, name: str) -> str:
         """The text under `name` of what the block began with."""
@@ -112,8 +115,8 @@ class GrowingBlock:
 
     def signed(self, signature: str) -> None:
         """Take in a piece of a signature; the whole one once more is no piece."""
-        if signature != self._signature:
-            self._signature += signature
+        if not self._signature.says(signature):
+            self._signature.add(signature)
 
     def redacted(self, data: str) -> None:
         """Take in a piece of hidden reasoning."""
@@ -121,13 +124,14 @@ class GrowingBlock:
 
     def cited(self, citation: Raw) -> None:
         """Take in a citation."""
+        room_for(len(self._citations), "citations in a block")
         self._citations.append(citation)
 
     def grown(self, piece: Any) -> None:
         """Take in a piece of a block of any other kind."""
         if self.kind == TOOL_RESULT:
             piece = {"content": piece}
-        self._start = _joined(self._start, piece)
+        self._grown.add(piece)
 
     def _mended(self, piece: str) -> str:
         if not self._half and piece.isascii():
@@ -157,14 +161,15 @@ class GrowingBlock:
             return self._reasoning(said)
         if self.kind == TOOL_USE:
             return [self._use()]
-        return [{} if self._start is None else self._start]
+        whole = _joined(self._start, self._grown.joined())
+        return [{} if whole is None else whole]
 
     def _reasoning(self, said: str) -> list[Any]:
         values: list[Any] = []
-        if said or self._signature or not self._redacted:
+        if said or self._signature.size or not self._redacted:
             readable = {"text": said}
-            if self._signature:
-                readable["signature"] = self._signature
+            if self._signature.size:
+                readable["signature"] = self._signature.text
             values.append({"reasoningText": readable})
         if self._redacted:
             values.append({"redactedContent": _one_blob(self._redacted)})
@@ -175,6 +180,32 @@ class GrowingBlock:
         args = args.strip(_BLANKS) or self.began_with or "{}"
         started: dict[str, Any] = self._start if is_object(self._start) else {}
         return {"toolUseId": "", "name": "", **started, "input": _input(args)}
+
+
+class _Pile:
+    """Pieces of a value of any shape, joined pairwise, so that n of them are copied log n times.
+
+    Each entry stands for twice as many pieces as the one behind it, or more.
+    """
+
+    __slots__ = ("_entries",)
+
+    def __init__(self) -> None:
+        self._entries: list[tuple[int, Any]] = []
+
+    def add(self, piece: Any) -> None:
+        count = 1
+        while self._entries and self._entries[-1][0] <= count:
+            before, value = self._entries.pop()
+            count, piece = count + before, _joined(value, piece)
+        self._entries.append((count, piece))
+
+    def joined(self) -> Any:
+        """All pieces as one value; None for no piece."""
+        whole = None
+        for _, value in reversed(self._entries):
+            whole = _joined(value, whole)
+        return whole
 
 
 def _encoded(block: dict[str, Any]) -> Raw:

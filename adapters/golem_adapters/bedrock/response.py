@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from golem.errors import ProtocolError
 from golem.model import Delta, Request, Response
+from golem_adapters._toolkit.bounds import bounded
 from golem_adapters._toolkit.calls import stored_tool_names
 from golem_adapters._toolkit.lenient import members, read_json, whole
 from golem_adapters.bedrock.dialect import ConverseDialect
@@ -30,7 +31,7 @@ def decode_response(
     neither.
     """
     try:
-        answer = read_answer(body)
+        answer = read_answer(bounded(body))
     except ValueError as error:
         raise ProtocolError(f"the answer is not JSON: {shown(body, secrets)}") from error
     message = answer.output.message if answer is not None and answer.output is not None else None

@@ -21,6 +21,7 @@ from golem.errors import ProtocolError, TransportError
 from golem.messages import AssistantMessage
 from golem.model import Delta, Request, Response
 from golem.wire.eventstream import EventStreamDecoder, Frame
+from golem_adapters._toolkit.bounds import bounded
 from golem_adapters._toolkit.streams import EventAnswer
 from golem_adapters.bedrock.dialect import ConverseDialect
 from golem_adapters.bedrock.failures import Secrets, frame_error, request_id
@@ -72,7 +73,7 @@ class ConverseStream(EventAnswer[Frame]):
         if event.kind != "event":
             return self._fail(frame_error(event, self._headers, secrets=self._secrets))
         try:
-            said = read_event(event.payload)
+            said = read_event(bounded(event.payload))
         except ValueError as error:
             data = shown(event.payload, self._secrets)
             failure = ProtocolError(f"an event of the stream is not JSON: {data}")

@@ -22,6 +22,7 @@ from golem.model import (
     ThinkingDelta,
     ToolCallDelta,
 )
+from golem_adapters._toolkit.bounds import room_for
 from golem_adapters._toolkit.lenient import members, text
 from golem_adapters.bedrock.blocks import (
     NOTHING,
@@ -67,6 +68,7 @@ class Turn:
         self._by_index: dict[int, GrowingBlock] = {}
         self._last: GrowingBlock | None = None
         self._calls: list[ToldCall] = []
+        self._call_ids: set[str] = set()
 
     # --- a plain answer
 
@@ -76,6 +78,7 @@ class Turn:
         for raw in (output.content if output is not None else None) or ():
             block = read_block(raw)
             if block is not None:
+                room_for(len(self._blocks), "blocks")
                 self._blocks.append(block)
                 self._tell_whole(block, deltas)
         self.end(answer.stopReason)
@@ -107,6 +110,7 @@ class Turn:
             self._close(self._by_index[index], deltas)
         if self._last is not None and self._last.kind in _TOLD:
             self._tell(self._last, self._last.rest(), deltas)  # waits for nothing behind a block
+        room_for(len(self._blocks), "blocks")
         self._blocks.append(growing)
         self._last = growing
         if index is not None:
@@ -191,10 +195,10 @@ class Turn:
             deltas.append(ThinkingDelta(words))
 
     def _begin_call(self, id: str, name: str, deltas: list[Delta]) -> ToldCall:
-        known = any(call.id == id for call in self._calls)
-        given = new_id() if known or not id else id
+        given = id if id and id not in self._call_ids else new_id()
         call = ToldCall(len(self._calls), given, self._names.get(name, name))
         self._calls.append(call)
+        self._call_ids.add(given)
         deltas.append(ToolCallDelta(call.index, call.id, call.name))
         return call
 

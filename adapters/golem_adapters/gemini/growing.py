@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from golem import rawjson
 from golem_adapters._toolkit.lenient import (
-    elements,
+    is_array,
+    is_object,
     members,
     objects,
     text,
@@ -66,12 +67,14 @@ class Run:
 class GrowingCall:
     """A call whose arguments Vertex streams by their place, as it does where it is asked to."""
 
-    __slots__ = ("_args", "_continued", "_part", "closed")
+    __slots__ = ("_args", "_continued", "_part", "_steps", "_tail", "closed")
 
     def __init__(self, part: WirePart) -> None:
         self._part = part
         self._args: dict[str, Any] = {}
         self._continued = ""
+        self._steps: list[str | int] = []
+        self._tail: list[str] = []  # pieces of the text at the end of `_steps`
         self.closed = False
 
     def add(self, part: WirePart) -> None:
@@ -89,12 +92,26 @@ class GrowingCall:
         steps = [_step(*found) for found in _STEP.findall(path)]
         if not steps or isinstance(steps[0], int) or len(steps) > rawjson.MAX_DEPTH:
             return
-        value = text(value) if isinstance(value, str) else value
-        _placed(self._args, steps, value, grows=path == self._continued)
+        grows = bool(self._tail) and path == self._continued
         self._continued = path if piece.get("willContinue") else ""
+        if isinstance(value, str):
+            if not grows:
+                self._settle()
+                self._steps = steps
+            self._tail.append(text(value))
+        else:
+            self._settle()
+            _place(self._args, steps, value)
+
+    def _settle(self) -> None:
+        """Put the text that was coming where it belongs."""
+        if self._tail:
+            _place(self._args, self._steps, "".join(self._tail))
+            self._tail = []
 
     def built(self) -> WirePart:
         """The call as far as it has come; arguments that were cut off are no object."""
+        self._settle()
         args = bytes(written(self._args)).decode()
         called = members(self._part.members.get("functionCall"))
         found = {name: called[name] for name in ("id", "name") if called.get(name)}
@@ -112,17 +129,23 @@ def _step(name: str, index: str, quoted: str, also: str) -> str | int:
     return int(index) if index else name or quoted or also
 
 
-def _placed(place: Any, steps: list[str | int], value: Any, *, grows: bool) -> Any:
-    """`place` with `value` at the end of `steps`; a text that `grows` gets longer there."""
-    if not steps:
-        joins = grows and isinstance(place, str) and isinstance(value, str)
-        return place + value if joins else value
-    step, *rest = steps
-    if isinstance(step, int):
-        items = elements(place)
-        items.extend([None] * (step + 1 - len(items)))
-        items[step] = _placed(items[step], rest, value, grows=grows)
-        return items
-    found = members(place)
-    found[step] = _placed(found.get(step), rest, value, grows=grows)
-    return found
+def _place(args: dict[str, Any], steps: list[str | int], value: Any) -> None:
+    """Put `value` into `args` at the end of `steps`, through objects and arrays that are there.
+
+    An element that is not the next one, or one there is, has no place: nobody leaves gaps, and a
+    few bytes would make an array of thousands.
+    """
+    place: Any = args
+    for step, after in zip(steps, [*steps[1:], None], strict=True):
+        if isinstance(step, int) and step > len(place):
+            return
+        if isinstance(step, int) and step == len(place):
+            place.append(None)
+        if after is None:
+            place[step] = value
+            return
+        found: Any = place[step] if isinstance(step, int) else place.get(step)
+        fits = is_array(found) if isinstance(after, int) else is_object(found)
+        if not fits:
+            place[step] = [] if isinstance(after, int) else {}
+        place = place[step]

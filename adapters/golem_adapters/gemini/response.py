@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from golem.errors import ProtocolError, ProviderError
 from golem.model import Delta, Request, Response
+from golem_adapters._toolkit.bounds import bounded
 from golem_adapters._toolkit.calls import MintedIds, stored_tool_names
 from golem_adapters._toolkit.lenient import is_object, members, read_json, whole
 from golem_adapters.gemini.dialect import TOOL_NAME
@@ -29,7 +30,7 @@ def decode_response(
     ProtocolError for a body that holds neither.
     """
     try:
-        chunks = read_chunks(body)
+        chunks = read_chunks(bounded(body))
     except ValueError as error:
         raise ProtocolError(f"the answer is not JSON: {excerpt(body, secret)}") from error
     turn = new_turn(request)

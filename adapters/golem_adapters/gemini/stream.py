@@ -21,6 +21,7 @@ from golem.errors import ProtocolError
 from golem.messages import AssistantMessage
 from golem.model import Delta, Request, Response
 from golem.wire.sse import ServerSentEvent
+from golem_adapters._toolkit.bounds import bounded
 from golem_adapters._toolkit.lenient import read_json
 from golem_adapters._toolkit.streams import AnswerStream
 from golem_adapters.gemini.failures import blocked, error_within, request_id
@@ -64,7 +65,7 @@ class GeminiStream(AnswerStream):
 
     def _takes(self, event: ServerSentEvent, deltas: list[Delta]) -> bool:
         try:
-            chunks = read_chunks(event.data)
+            chunks = read_chunks(bounded(event.data))
         except ValueError as error:
             return self._goes_on(event, error)
         for chunk in chunks:

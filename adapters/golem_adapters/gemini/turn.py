@@ -19,6 +19,7 @@ from golem.model import (
     ThinkingDelta,
     ToolCallDelta,
 )
+from golem_adapters._toolkit.bounds import room_for
 from golem_adapters._toolkit.calls import MintedIds
 from golem_adapters._toolkit.lenient import members, text
 from golem_adapters.gemini.dialect import PROVIDER
@@ -121,6 +122,7 @@ class Turn:
         self._finish_message = candidate.finish_message or self._finish_message
 
     def _add(self, part: WirePart, deltas: list[Delta]) -> None:
+        room_for(len(self._items), "parts")
         if part.bare:
             self._say(part, deltas)
             return

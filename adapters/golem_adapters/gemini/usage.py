@@ -6,10 +6,19 @@ answer; golem's two totals hold both. Pure.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from golem.usage import Usage
 from golem_adapters._toolkit.lenient import whole
+
+_COUNTS: Final = (
+    "promptTokenCount",
+    "toolUsePromptTokenCount",
+    "candidatesTokenCount",
+    "thoughtsTokenCount",
+    "cachedContentTokenCount",
+)
+"""The counts that golem reads; others do not pile up over a stream."""
 
 
 def usage_of(counts: dict[str, Any]) -> Usage:
@@ -28,7 +37,8 @@ def later(counts: dict[str, Any], update: dict[str, Any]) -> dict[str, Any]:
 
     The last chunk does not repeat all of them.
     """
-    return {**counts, **{name: value for name, value in update.items() if value is not None}}
+    known = {name: update[name] for name in _COUNTS if update.get(name) is not None}
+    return {**counts, **known}
 
 
 def _count(counts: dict[str, Any], name: str) -> int:

@@ -6,25 +6,27 @@ Pieces in, deltas out, calls at the end. What was given out is never taken back.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
-from golem import rawjson
 from golem.ids import new_id
 from golem.messages import ToolCall
 from golem.model import Delta, ToolCallDelta
-from golem_adapters._toolkit.calls import ArgumentText
+from golem_adapters._toolkit.bounds import room_for
 from golem_adapters._toolkit.lenient import members, text
+from golem_adapters._toolkit.pieces import ArgumentText
 from golem_adapters.openai.shapes import Call, Function, arguments_text
+
+_LONGEST_NAME: Final = 1024
+"""Characters of a call's name that are read. No provider takes a tool whose name is past 128."""
 
 
 class _PendingCall:
     """A tool call whose arguments are still coming.
 
-    `name` is the wire's as far as it came, `told` what was given out of the tool's own; None
-    before anything of the call was.
+    `name` is the wire's as far as it came, `told` what was given out of the tool's own.
     """
 
-    __slots__ = ("_text", "given_id", "id", "index", "name", "signature", "told")
+    __slots__ = ("args", "given_id", "id", "index", "name", "signature", "told")
 
     def __init__(self, index: int, id: str, given_id: str, name: str) -> None:
         self.index = index
@@ -32,24 +34,11 @@ class _PendingCall:
         self.given_id = given_id
         self.name = name
         self.signature = ""
-        self.told: str | None = None
-        self._text = ArgumentText()
-
-    def taken(self, piece: str) -> str:
-        """What of `piece` to give out now."""
-        return self._text.taken(piece)
-
-    @property
-    def args(self) -> str:
-        return self._text.text
-
-    @property
-    def whole(self) -> bool:
-        """Whether the arguments so far are a complete object."""
-        return rawjson.is_object(self.args.encode("utf-8", "replace"))
+        self.told = ""
+        self.args = ArgumentText()
 
     def call(self, name: str) -> ToolCall:
-        return ToolCall.of(self.id, name, self.args, self.signature)
+        return ToolCall.of(self.id, name, self.args.text, self.signature)
 
 
 class CallPieces:
@@ -58,6 +47,7 @@ class CallPieces:
     def __init__(self, names: Mapping[str, str]) -> None:
         self._names = names
         self._calls: list[_PendingCall] = []
+        self._opened = 0  # so many calls at the front were given out
         self._by_index: dict[int, _PendingCall] = {}
         self._by_id: dict[str, _PendingCall] = {}
         self._function_call: _PendingCall | None = None
@@ -67,7 +57,7 @@ class CallPieces:
 
     def calls(self) -> tuple[ToolCall, ...]:
         """The calls as far as they have come and been told."""
-        return tuple(call.call(call.told) for call in self._calls if call.told is not None)
+        return tuple(call.call(call.told) for call in self._calls[: self._opened])
 
     def finish(self, deltas: list[Delta], *, cut: bool) -> None:
         """Tell what only the end can: that a call without arguments has none, ``{}``.
@@ -100,7 +90,7 @@ class CallPieces:
 
     def add_function(self, function: Function, deltas: list[Delta]) -> None:
         """A piece of a call in the form before `tool_calls`: one a turn, without an id."""
-        name, args = function.name or "", arguments_text(function.arguments)
+        name, args = _content(Call(function=function))
         if self._function_call is None:
             if not name and not args:
                 return
@@ -132,7 +122,7 @@ class CallPieces:
             return call
         if id and call.given_id:
             return call if id == call.given_id else None
-        if call.whole:
+        if call.args.whole:
             return None
         if name == call.name or self._leads(call.name + name):
             return call
@@ -140,6 +130,7 @@ class CallPieces:
         return None if other else call
 
     def _new_call(self, id: str, name: str, deltas: list[Delta]) -> _PendingCall:
+        room_for(len(self._calls), "tool calls")
         fresh = id if id and id not in self._by_id else new_id()
         call = _PendingCall(len(self._calls), fresh, id, name)
         self._calls.append(call)
@@ -151,18 +142,19 @@ class CallPieces:
 
     def _open(self, call: _PendingCall, deltas: list[Delta]) -> None:
         """Give out that `call` has begun, and those before it."""
-        for pending in self._calls[: call.index + 1]:
-            if pending.told is None:
-                pending.told = self._own_name(pending.name)
-                deltas.append(ToolCallDelta(pending.index, pending.id, pending.told))
+        while self._opened <= call.index:
+            pending = self._calls[self._opened]
+            pending.told = self._own_name(pending.name)
+            deltas.append(ToolCallDelta(pending.index, pending.id, pending.told))
+            self._opened += 1
 
     def _rename(self, call: _PendingCall, name: str, deltas: list[Delta]) -> None:
         """Take in a name where the call has one: the same again, all of it so far, or a piece."""
         if call.args and call.name:
             return  # a piece of arguments that repeats it
-        longer = self._joined(call.name, name)
+        longer = self._joined(call.name, name)[:_LONGEST_NAME]
         own = self._own_name(longer)
-        if call.told is None:
+        if call.index >= self._opened:
             call.name = longer
             if longer in self._names:
                 self._open(call, deltas)
@@ -185,7 +177,7 @@ class CallPieces:
         return self._names.get(name, name)
 
     def _give(self, call: _PendingCall, args: str, deltas: list[Delta]) -> None:
-        given = call.taken(args)
+        given = call.args.taken(args)
         if not given:
             return
         self._open(call, deltas)
@@ -204,7 +196,7 @@ def _content(piece: Call) -> tuple[str, str]:
         name, args = function.name or "", arguments_text(function.arguments)
     if custom is not None and not name and not args:
         name, args = custom.name or "", custom.input or ""
-    return name, args
+    return name[:_LONGEST_NAME], args
 
 
 def signature_in(extra: Any) -> str:

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Raw
 
 from golem.messages import AssistantMessage, Native, Thinking
+from golem_adapters._toolkit.bounds import room_for
 from golem_adapters._toolkit.lenient import clean, objects, text
 
 Detail = dict[str, Any]
@@ -25,21 +26,59 @@ _PLAIN: Final = ""
 """The type of a block that no details describe."""
 
 
+_LOOK_BACK: Final = 32
+"""Blocks among which a late signature finds its own."""
+
+
+class _Block:
+    """A block that may still be coming: what is known of it, and what comes in pieces."""
+
+    __slots__ = ("known", "pieces")
+
+    def __init__(self, type: str) -> None:
+        self.known: Detail = {"type": type}
+        self.pieces: dict[str, list[str]] = {}
+
+    def add(self, detail: Detail) -> None:
+        """Take in the next item of it."""
+        for name, value in detail.items():
+            if name in _FRAGMENTS:
+                self.pieces.setdefault(name, []).append(value)
+            else:
+                self.known[name] = value
+
+    def goes_on_with(self, detail: Detail) -> bool:
+        """Whether `detail` can be an item of this block."""
+        known = self.known
+        return known["type"] == detail["type"] and all(
+            known.get(name) == detail.get(name) or None in (known.get(name), detail.get(name))
+            for name in ("index", "id")
+        )
+
+    def built(self) -> Detail:
+        """The block as far as it has come."""
+        return self.known | {name: "".join(pieces) for name, pieces in self.pieces.items()}
+
+
 class Reasoning:
-    """Collects the reasoning of one answer, whole or in pieces."""
+    """Collects the reasoning of one answer, whole or in pieces; true once there is any."""
 
     __slots__ = ("_blocks", "_provider", "_signature")
 
     def __init__(self, provider: str) -> None:
         self._provider = provider
-        self._blocks: list[Detail] = []
+        self._blocks: list[_Block] = []
         self._signature = ""
+
+    def __bool__(self) -> bool:
+        return bool(self._blocks or self._signature)
 
     def add_text(self, piece: str) -> None:
         """A piece of reasoning without details."""
-        if not self._blocks or self._blocks[-1]["type"] != _PLAIN:
-            self._blocks.append({"type": _PLAIN, "pieces": []})
-        self._blocks[-1]["pieces"].append(piece)
+        last = self._blocks[-1] if self._blocks else None
+        if last is None or last.known["type"] != _PLAIN:
+            last = self._new(_PLAIN)
+        last.add({"text": piece})
 
     def add_details(self, details: list[Any], *, whole: bool) -> str:
         """Items of `reasoning_details`; `whole`: each is complete. Returns their text."""
@@ -47,11 +86,7 @@ class Reasoning:
         for detail in map(_cleaned, objects(details)):
             texts.append(_text(detail))
             block = None if whole else self._continued(detail)
-            if block is None:
-                self._blocks.append(detail)
-            else:
-                for name, value in detail.items():
-                    block[name] = text(block.get(name)) + value if name in _FRAGMENTS else value
+            (block or self._new(detail["type"])).add(detail)
         return "".join(texts)
 
     def add_signature(self, signature: str) -> None:
@@ -60,14 +95,15 @@ class Reasoning:
 
     def thinking(self) -> tuple[Thinking, ...]:
         """The blocks as they are stored; empty ones are left out."""
-        blocks = _thinking(self._blocks, self._provider)
+        blocks = _thinking([block.built() for block in self._blocks], self._provider)
         if self._signature:
             blocks += (Thinking(signature=self._signature, provider=self._provider),)
         return blocks
 
     def native(self) -> Native | None:
         """The details, where thinking blocks cannot give them back: signed, encrypted, named."""
-        details = [block for block in self._blocks if block["type"] != _PLAIN]
+        built = (block.built() for block in self._blocks if block.known["type"] != _PLAIN)
+        details = list(built)
         if not any(block.get("signature") or block.get("data") for block in details):
             return None
         try:
@@ -76,21 +112,21 @@ class Reasoning:
             return None  # a number or nesting that no JSON of ours can hold is no detail
         return Native(self._provider, items)
 
-    def _continued(self, detail: Detail) -> Detail | None:
+    def _new(self, type: str) -> _Block:
+        room_for(len(self._blocks), "blocks of reasoning")
+        block = _Block(type)
+        self._blocks.append(block)
+        return block
+
+    def _continued(self, detail: Detail) -> _Block | None:
         """The block that `detail` goes on with.
 
         Text only ever continues the last block, so that blocks keep the order in which the
         text was given out; a signature may come late.
         """
-        candidates = self._blocks[-1:] if _text(detail) else self._blocks[::-1]
-        for block in candidates:
-            same = all(
-                block.get(name) == detail.get(name) or None in (block.get(name), detail.get(name))
-                for name in ("index", "id")
-            )
-            if same and block["type"] == detail["type"]:
-                return block
-        return None
+        back = 1 if _text(detail) else _LOOK_BACK
+        candidates = reversed(self._blocks[-back:])
+        return next((block for block in candidates if block.goes_on_with(detail)), None)
 
 
 def _cleaned(given: Detail) -> Detail:
@@ -151,6 +187,4 @@ def _thinking(blocks: list[Detail], provider: str) -> tuple[Thinking, ...]:
 
 
 def _text(block: Detail) -> str:
-    if block["type"] == _PLAIN:
-        return "".join(block["pieces"])
     return text(block.get("text")) or text(block.get("summary"))

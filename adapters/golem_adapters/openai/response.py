@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from golem.errors import ProtocolError, ProviderError
 from golem.model import Delta, Request, Response
+from golem_adapters._toolkit.bounds import bounded
 from golem_adapters._toolkit.calls import wire_tool_name
 from golem_adapters._toolkit.lenient import read_json
 from golem_adapters.openai.dialect import ChatDialect
@@ -34,7 +35,7 @@ def decode_response(
     ProtocolError for a body that holds no answer.
     """
     try:
-        chunk = read_chunk(body)
+        chunk = read_chunk(bounded(body))
     except ValueError as error:
         raise ProtocolError(f"the answer is not JSON: {excerpt(body, secret)}") from error
     turn = new_turn(request, dialect)

@@ -19,6 +19,7 @@ from golem.errors import ProtocolError, ProviderError
 from golem.messages import AssistantMessage
 from golem.model import Delta, Request, Response
 from golem.wire.sse import ServerSentEvent
+from golem_adapters._toolkit.bounds import bounded
 from golem_adapters._toolkit.lenient import read_json
 from golem_adapters._toolkit.streams import AnswerStream
 from golem_adapters.openai.dialect import ChatDialect
@@ -67,7 +68,7 @@ class ChatStream(AnswerStream):
         if event.event == "error":
             return self._fail(self._named_error(data))
         try:
-            chunk = read_chunk(data)
+            chunk = read_chunk(bounded(data))
         except ValueError as error:
             return self._goes_on(event, error)
         if chunk is None:

@@ -96,7 +96,7 @@ class Turn:
     @property
     def said_something(self) -> bool:
         """Whether any content has come."""
-        return bool(self._texts or self._calls or self._reasoning.thinking())
+        return bool(self._texts or self._calls or self._reasoning)
 
     def _add_said(self, said: Said, deltas: list[Delta], whole: bool) -> None:
         reasoning = said.reasoning_content or said.reasoning

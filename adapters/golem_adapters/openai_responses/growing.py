@@ -8,8 +8,9 @@ from typing import Final
 import msgspec
 from msgspec import Raw
 
-from golem_adapters._toolkit.calls import ArgumentText
+from golem_adapters._toolkit.bounds import room_for
 from golem_adapters._toolkit.lenient import clean, text
+from golem_adapters._toolkit.pieces import ArgumentText
 from golem_adapters.openai_responses.items import (
     CALLS,
     CUSTOM_CALL,
@@ -41,6 +42,26 @@ class ToldCall:
         self.args = ArgumentText()
 
 
+class _Segment:
+    """Pieces behind each other of the part of the kind `part` that stands at `place`."""
+
+    __slots__ = ("part", "pieces", "place", "size")
+
+    def __init__(self, part: str, place: int) -> None:
+        self.part = part
+        self.place = place
+        self.pieces: list[str] = []
+        self.size = 0
+
+    def add(self, piece: str) -> None:
+        self.pieces.append(piece)
+        self.size += len(piece)
+
+    def built(self) -> Item:
+        name = _TEXT_MEMBER.get(self.part, "text")
+        return {"type": self.part, name: "".join(self.pieces)}
+
+
 class GrowingItem:
     """An item as far as it has come. What it has told stays told.
 
@@ -51,6 +72,7 @@ class GrowingItem:
 
     __slots__ = (
         "_half",
+        "_parts",
         "_pending",
         "_pieces",
         "_segments",
@@ -71,7 +93,8 @@ class GrowingItem:
         self._pieces: list[str] = []
         self._pending: list[str] = []
         self.call: ToldCall | None = None
-        self._segments: list[tuple[str, int, list[str]]] = []
+        self._segments: list[_Segment] = []
+        self._parts: dict[tuple[str, int], list[_Segment]] = {}
         self._half = ""
 
     def add(self, part: str, place: int, piece: str) -> None:
@@ -81,12 +104,20 @@ class GrowingItem:
             piece = piece.lstrip()
         if not piece:
             return
-        if not self._segments or self._segments[-1][:2] != (part, place):
-            if self._segments and self.kind == REASONING:
+        last = self._segments[-1] if self._segments else None
+        if last is None or (last.part, last.place) != (part, place):
+            if last is not None and self.kind == REASONING:
                 self._tell(PARAGRAPH)
-            self._segments.append((part, place, []))
-        self._segments[-1][2].append(piece)
+            last = self._begin(part, place)
+        last.add(piece)
         self._tell(piece)
+
+    def _begin(self, part: str, place: int) -> _Segment:
+        room_for(len(self._segments), "parts in an item")
+        segment = _Segment(part, place)
+        self._segments.append(segment)
+        self._parts.setdefault((part, place), []).append(segment)
+        return segment
 
     def _tell(self, piece: str) -> None:
         self._pieces.append(piece)
@@ -99,11 +130,16 @@ class GrowingItem:
 
     def complete(self, part: str, place: int, whole: str) -> None:
         """Take in a whole part, of which pieces may have come; one that differs is left out."""
-        same = [segment for segment in self._segments if segment[:2] == (part, place)]
-        came = "".join(piece for segment in same for piece in segment[2])
-        last = not same or same == self._segments[-1:]
-        if last and whole.startswith(came):
-            self.add(part, place, whole[len(came) :])
+        same = self._parts.get((part, place), [])
+        if not same:
+            self.add(part, place, whole)
+            return
+        segment = same[0]
+        if segment is not self._segments[-1] or len(same) > 1 or len(whole) <= segment.size:
+            return  # it goes on nowhere, or says nothing more
+        if whole.startswith("".join(segment.pieces)):
+            self._half = ""  # is in what comes now
+            self.add(part, place, whole[segment.size :])
 
     def new(self) -> str:
         """What was told and not given out, and is now."""
@@ -137,10 +173,7 @@ class GrowingItem:
     def _made(self, status: str) -> Item:
         own = text(self.item.get("status"))
         item: Item = {**self.item, "status": status if own in ("", UNFINISHED) else own}
-        texts = [
-            {"type": part, _TEXT_MEMBER.get(part, "text"): "".join(pieces)}
-            for part, _, pieces in self._segments
-        ]
+        texts = [segment.built() for segment in self._segments]
         if not texts:
             return item
         if self.kind == MESSAGE:
@@ -157,9 +190,8 @@ class GrowingItem:
             return
         self._half = ""
         self._tell("\ufffd")
-        if not self._segments:
-            self._segments.append((_PARTS.get(self.kind, ""), 0, []))
-        self._segments[-1][2].append("\ufffd")
+        last = self._segments[-1] if self._segments else self._begin(_PARTS.get(self.kind, ""), 0)
+        last.add("\ufffd")
 
     def _mended(self, piece: str) -> str:
         """`piece` behind the half of a surrogate pair that the piece before it ended with."""

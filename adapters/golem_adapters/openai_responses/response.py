@@ -10,6 +10,7 @@ from msgspec import structs
 from golem.errors import ProtocolError, ProviderError
 from golem.messages import AssistantMessage
 from golem.model import Delta, Request, Response
+from golem_adapters._toolkit.bounds import bounded
 from golem_adapters._toolkit.calls import stored_tool_names
 from golem_adapters._toolkit.lenient import is_object
 from golem_adapters.openai.failures import error_within, excerpt, request_id
@@ -36,7 +37,7 @@ def decode_response(
     ProtocolError for a body that holds no answer.
     """
     try:
-        answer = read_answer(body)
+        answer = read_answer(bounded(body))
     except ValueError as error:
         raise ProtocolError(f"the answer is not JSON: {excerpt(body, secret)}") from error
     if answer is None:

@@ -21,6 +21,7 @@ from golem.errors import ProtocolError
 from golem.messages import AssistantMessage
 from golem.model import Delta, Request, Response
 from golem.wire.sse import ServerSentEvent
+from golem_adapters._toolkit.bounds import bounded
 from golem_adapters._toolkit.lenient import read_json
 from golem_adapters._toolkit.streams import AnswerStream
 from golem_adapters.openai.failures import error_within, excerpt, request_id
@@ -99,7 +100,7 @@ class ResponsesStream(AnswerStream):
     def _takes(self, event: ServerSentEvent, deltas: list[Delta]) -> bool:
         data = event.data
         try:
-            said = read_event(data)
+            said = read_event(bounded(data))
         except ValueError as error:
             return self._goes_on(event, error)
         if said is None:

@@ -8,6 +8,7 @@ never taken back. Pure; knows neither SSE nor HTTP.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from typing import Final
 
@@ -24,6 +25,7 @@ from golem.model import (
     ThinkingDelta,
     ToolCallDelta,
 )
+from golem_adapters._toolkit.bounds import room_for
 from golem_adapters._toolkit.lenient import members, text
 from golem_adapters.openai_responses.growing import UNFINISHED, GrowingItem, ToldCall
 from golem_adapters.openai_responses.items import (
@@ -57,12 +59,14 @@ class Turn:
         self._provider = provider
         self._names = names
         self._items: list[GrowingItem] = []
+        self._open: dict[str, list[GrowingItem]] = {}  # by kind, the last begun last
+        self._untold: dict[str, deque[GrowingItem]] = {}  # by what is told in one line
         self._by_index: dict[int, GrowingItem] = {}
         self._by_id: dict[str, GrowingItem] = {}
-        self._settled = 0  # so many items at the front are whole and told
         self._said: list[str] = []
         self._thought: list[str] = []
         self._calls: list[ToldCall] = []
+        self._call_ids: set[str] = set()
         self._answer = Answer()
 
     # --- taking in
@@ -82,7 +86,7 @@ class Turn:
         elif not growing.opened:
             growing.item = {**item, **growing.item}
         growing.opened = True
-        self._tell(deltas)
+        self._tell(growing, deltas)
 
     def piece(
         self,
@@ -106,7 +110,7 @@ class Turn:
             growing.complete(part, place, piece)
         else:
             growing.add(part, place, piece)
-        self._tell(deltas)
+        self._tell(growing, deltas)
 
     def closed(self, index: int | None, raw: Raw, deltas: list[Delta]) -> None:
         """An item is whole."""
@@ -119,7 +123,7 @@ class Turn:
         if growing is None:
             growing = self._new(index, {**item})
         growing.finish(Raw(bytes(raw)), item)
-        self._tell(deltas)
+        self._tell(growing, deltas)
 
     def _known(self, index: int | None, id: str, of: str) -> GrowingItem | None:
         """The item of the kind `of` that is meant: by id, else by index, else the last one.
@@ -131,15 +135,24 @@ class Turn:
         if growing is None and index is not None:
             growing = self._by_index.get(index)
         elif growing is None:
-            growing = next((g for g in reversed(self._items) if g.kind == of and not g.done), None)
+            growing = self._last_open(of)
         if growing is None or growing.kind != of:
             return None
         another = growing.done and id and id != growing.item.get("id")
         return None if another else growing
 
+    def _last_open(self, of: str) -> GrowingItem | None:
+        waiting = self._open.get(of, [])
+        while waiting and waiting[-1].done:
+            waiting.pop()
+        return waiting[-1] if waiting else None
+
     def _new(self, index: int | None, item: Item) -> GrowingItem:
+        room_for(len(self._items), "items")
         growing = GrowingItem(item)
         self._items.append(growing)
+        self._open.setdefault(growing.kind, []).append(growing)
+        self._untold.setdefault(_line(growing), deque()).append(growing)
         if index is not None:
             self._by_index[index] = growing
         if name := text(item.get("id")):
@@ -148,23 +161,25 @@ class Turn:
 
     # --- telling
 
-    def _tell(self, deltas: list[Delta]) -> None:
-        """Give out what is new, each kind of thing in the order of the items."""
-        waits: set[str] = set()
-        for growing in self._items[self._settled :]:
-            of = FUNCTION_CALL if growing.kind in CALLS else growing.kind
-            if of in waits:
-                continue
-            if of == FUNCTION_CALL:
-                ended = self._tell_call(growing, deltas)
-            else:
-                ended = growing.done
-                if new := growing.new():
-                    self._tell_text(of, new, deltas)
-            if not ended:
-                waits.add(of)
-        while self._settled < len(self._items) and self._items[self._settled].done:
-            self._settled += 1
+    def _tell(self, growing: GrowingItem, deltas: list[Delta]) -> None:
+        """Give out what is new of `growing`, and of those that waited for it.
+
+        Each kind of thing is told in the order of the items: a text waits for the end of the
+        one before, a call for the name of the one before.
+        """
+        if growing.call is not None:
+            self._tell_call(growing, deltas)
+        line = self._untold[_line(growing)]
+        while line and self._tell_next(line[0], deltas):
+            line.popleft()
+
+    def _tell_next(self, growing: GrowingItem, deltas: list[Delta]) -> bool:
+        """Give out what is new of the first item of its line; whether the next may be told."""
+        if growing.kind in CALLS:
+            return self._tell_call(growing, deltas)
+        if new := growing.new():
+            self._tell_text(growing.kind, new, deltas)
+        return growing.done
 
     def _tell_text(self, of: str, new: str, deltas: list[Delta]) -> None:
         if of == MESSAGE:
@@ -185,10 +200,10 @@ class Turn:
         return True
 
     def _begin_call(self, said: Asked, deltas: list[Delta]) -> ToldCall:
-        used = {call.id for call in self._calls}
-        fresh = said.id if said.id and said.id not in used else new_id()
+        fresh = said.id if said.id and said.id not in self._call_ids else new_id()
         call = ToldCall(len(self._calls), fresh, said.id, said.name)
         self._calls.append(call)
+        self._call_ids.add(fresh)
         deltas.append(ToolCallDelta(call.index, fresh, self._names.get(said.name, said.name)))
         return call
 
@@ -282,6 +297,11 @@ class Turn:
             thinking=said.thinking,
             native=native,
         )
+
+
+def _line(growing: GrowingItem) -> str:
+    """Which items are told one behind the other."""
+    return FUNCTION_CALL if growing.kind in CALLS else growing.kind
 
 
 def _finish(said: Story, status: str, reason: str) -> FinishReason:

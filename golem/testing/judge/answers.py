@@ -110,7 +110,8 @@ def example(schema: object) -> Any:
         case "string":
             return "Paris"
         case "integer" | "number":
-            return max(1, members(node).get("minimum", 1))
+            least = node.get("minimum")
+            return max(1, least) if isinstance(least, int | float) else 1
         case "boolean":
             return True
         case "array":

@@ -26,9 +26,11 @@ from golem.testing.judge.findings import (
     is_array,
     is_object,
     members,
+    one_of,
     says_json,
 )
 from golem.testing.judge.openai_words import Findings, carriable
+from golem.testing.judge.word_rules import judge_metadata, judge_mode, judge_words
 
 _JSON_WORD: Final = (
     "'messages' must contain the word 'json' in some form, to use 'response_format' of type"
@@ -50,6 +52,9 @@ def judge_chat(body: Any, *, dialect: str | ChatRules = "openai") -> list[Violat
     judge_model(body, findings)
     _judge_body_members(body, rules, findings)
     judge_sampling(body, findings)
+    judge_words(body, rules.words, findings)
+    if rules.openai_words:
+        judge_metadata(body.get("metadata"), findings)
     _judge_stream(body, findings)
     _judge_stop(body, findings)
     _judge_tools(body, rules, findings)
@@ -127,6 +132,9 @@ def _judge_choice(choice: Any, names: list[str], rules: ChatRules, findings: Fin
         return
     kind = str(members(choice).get("type"))
     if kind == "allowed_tools":
+        if rules.openai_words:
+            mode, place = members(choice).get(kind), f"tool_choice.{kind}.mode"
+            judge_mode(members(mode).get("mode"), place, findings)
         return
     named = members(members(choice).get(kind)).get("name")
     if named not in names:
@@ -139,7 +147,7 @@ def _judge_format(body: JSON, rules: ChatRules, findings: Findings) -> None:
     if wanted is None:
         return
     kind = members(wanted).get("type")
-    if kind not in rules.response_formats:
+    if not one_of(kind, rules.response_formats):
         text = "This response_format type is unavailable now"
         findings.add("response_format", "response_format", text, param="")
     elif kind == "json_object" and not says_json(body.get("messages")):

@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from golem.testing.judge.openai_words import BodyShape
+from golem.testing.judge.word_rules import CHAT_WORDS, Words
 
 ANY_ID: Final = re.compile(r".+", re.DOTALL)
 SAFE_ID: Final = re.compile(r"[a-zA-Z0-9_-]+")
@@ -47,6 +48,7 @@ _OPENAI: Final = _COMMON | {
     "service_tier",
     "prompt_cache_key",
     "prompt_cache_options",
+    "prompt_cache_retention",
     "safety_identifier",
     "metadata",
     "store",
@@ -101,6 +103,12 @@ class ChatRules(Struct, frozen=True, kw_only=True):
 
     arguments_may_be_objects: bool = False
     response_formats: frozenset[str] = frozenset({"text", "json_object", "json_schema"})
+    words: Words = MappingProxyType({})
+    """The words that may stand in members of the body, where the server is known to check."""
+
+    openai_words: bool = False
+    """Whether it checks metadata, an image's detail and the mode of allowed tools as OpenAI."""
+
     key_header: str = "authorization"
     reasoning: str = ""
     """Where its answers carry reasoning: the member's name, or ``chunks``; empty: nowhere."""
@@ -113,6 +121,8 @@ OPENAI: Final = ChatRules(
     longest_id=40,
     user_parts=_IMAGES | {"input_audio", "file"},
     assistant_members=frozenset({"annotations"}),
+    words=CHAT_WORDS,
+    openai_words=True,
 )
 RULES: Final[Mapping[str, ChatRules]] = MappingProxyType(
     {
@@ -128,7 +138,7 @@ RULES: Final[Mapping[str, ChatRules]] = MappingProxyType(
                 body=frozenset(
                     (_COMMON - {"seed", "user", "logprobs", "top_logprobs", "logit_bias"})
                     | {"random_seed", "prompt_mode", "safe_prompt", "prediction", "metadata"}
-                    | {"reasoning_effort"}
+                    | {"reasoning_effort", "prompt_cache_key"}
                 ),
                 roles=("system", "user", "assistant", "tool"),
                 ids=MISTRAL_ID,
@@ -151,6 +161,7 @@ RULES: Final[Mapping[str, ChatRules]] = MappingProxyType(
                 assistant_members=frozenset({"reasoning_content", "prefix"}),
                 reasoning_with_calls="reasoning_content",
                 response_formats=frozenset({"text", "json_object"}),
+                words=MappingProxyType({"reasoning_effort": ("low", "high", "max")}),
                 reasoning="reasoning_content",
             ),
             ChatRules(
@@ -164,7 +175,8 @@ RULES: Final[Mapping[str, ChatRules]] = MappingProxyType(
             ChatRules(
                 name="openrouter",
                 body=frozenset(
-                    _OPENAI | {"reasoning", "provider", "models", "transforms", "usage"}
+                    _OPENAI
+                    | {"reasoning", "provider", "models", "transforms", "usage", "session_id"}
                 ),
                 user_parts=_IMAGES | {"input_audio", "file", "video_url"},
                 assistant_members=frozenset({"reasoning", "reasoning_details"}),
@@ -189,7 +201,32 @@ RULES: Final[Mapping[str, ChatRules]] = MappingProxyType(
                 reasoning="reasoning_content",
             ),
             ChatRules(
+                name="xai",
+                body=frozenset(_COMMON | _EFFORT | {"max_completion_tokens"}),
+                assistant_members=frozenset({"reasoning_content"}),
+                reasoning="reasoning_content",
+            ),
+            ChatRules(
+                name="together",
+                user_parts=_IMAGES | {"input_audio", "video_url"},
+                assistant_members=frozenset({"reasoning"}),
+                reasoning="reasoning",
+            ),
+            ChatRules(
+                name="fireworks",
+                body=frozenset(_COMMON | _EFFORT | {"prompt_cache_key"}),
+                assistant_members=frozenset({"reasoning_content"}),
+                reasoning="reasoning_content",
+            ),
+            ChatRules(
+                name="cerebras",
+                body=frozenset(_COMMON | _EFFORT | {"max_completion_tokens"}),
+                assistant_members=frozenset({"reasoning"}),
+                reasoning="reasoning",
+            ),
+            ChatRules(
                 name="moonshot",
+                body=frozenset(_COMMON | _EFFORT | {"prompt_cache_key"}),
                 ids=KIMI_ID,
                 assistant_members=frozenset({"reasoning_content", "partial"}),
                 tool_choices=frozenset({"none", "auto"}),
@@ -203,7 +240,11 @@ RULES: Final[Mapping[str, ChatRules]] = MappingProxyType(
         )
     }
 )
-"""By name; the names are those of golem's own adapter."""
+"""By name; the names are those of golem's own adapter.
+
+Of xAI, Together, Fireworks and Cerebras no refusals are on record: they are held to the common
+rules, and to the members that their documentation knows.
+"""
 
 
 def rules_named(name: str | ChatRules) -> ChatRules:

@@ -7,7 +7,7 @@ The walks over a request (`chat_rules`, `responses_rules`) say what is wrong and
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, TypeGuard
 
 from msgspec import Struct
@@ -55,6 +55,11 @@ def members(value: object) -> JSON:
 def elements(value: object) -> list[Any]:
     """`value` if it is an array, else an empty one."""
     return value if is_array(value) else []
+
+
+def one_of(value: object, words: Collection[str]) -> TypeGuard[str]:
+    """Whether `value` is one of these words, whatever else it may be."""
+    return isinstance(value, str) and value in words
 
 
 def is_json_object(text: str) -> bool:

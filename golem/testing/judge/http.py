@@ -58,7 +58,7 @@ class RequestReader:
         """The request with its body. Raises ValueError, or anyio's EndOfStream when it is cut."""
         if "chunked" in head.headers.get("transfer-encoding", ""):
             return replace(head, body=await self._chunks())
-        return replace(head, body=await self._take(int(head.headers.get("content-length", "0"))))
+        return replace(head, body=await self._take(_size(head.headers.get("content-length", "0"))))
 
     async def some(self, length: int) -> None:
         """Read about `length` bytes more, unless the client closes the connection."""
@@ -91,19 +91,31 @@ class RequestReader:
         return data[:length]
 
     async def _chunks(self) -> bytes:
-        body = b""
-        while size := int(await self._line(), 16):
-            body += await self._take(size)
+        pieces: list[bytes] = []
+        left = MAX_BODY
+        while size := _size((await self._line()).partition(b";")[0].decode("latin-1"), 16):
+            left -= size
+            if left < 0:
+                raise ValueError("the request is too large")
+            pieces.append(await self._take(size))
             await self._line()
-        await self._line()
-        return body
+        while await self._line():
+            pass  # a trailer
+        return b"".join(pieces)
 
     async def _line(self) -> bytes:
         while b"\r\n" not in self._rest:
-            if not await self._more():
+            if len(self._rest) > MAX_HEAD or not await self._more():
                 raise ValueError("the request ended in the middle")
         line, _, self._rest = self._rest.partition(b"\r\n")
         return line
+
+
+def _size(text: str, base: int = 10) -> int:
+    """The number of bytes that `text` says, which is digits and nothing else."""
+    if not text.strip().isalnum():
+        raise ValueError("that is no number of bytes")
+    return int(text, base)
 
 
 async def send_reply(stream: SocketStream, reply: Reply) -> None:

@@ -8,8 +8,9 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from golem.testing.judge.chat_servers import ChatRules
-from golem.testing.judge.findings import members
+from golem.testing.judge.findings import members, one_of
 from golem.testing.judge.openai_words import Findings
+from golem.testing.judge.word_rules import IMAGE_DETAILS, judge_word
 
 _TEXT: Final = frozenset({"text"})
 
@@ -22,7 +23,7 @@ def judge_chat_part(role: str, part: Any, place: str, rules: ChatRules, findings
         "assistant": rules.assistant_parts,
     }.get(role, _TEXT)
     kind = members(part).get("type")
-    if kind not in allowed:
+    if not one_of(kind, allowed):
         message = place.partition(".")[0]
         if role == "tool":
             text = (
@@ -41,6 +42,9 @@ def judge_chat_part(role: str, part: Any, place: str, rules: ChatRules, findings
         case "image_url" | "video_url":
             url = value if isinstance(value, str) else members(value).get("url")
             judge_link(url, f"{place}.{kind}.url", kind.removesuffix("_url"), findings)
+            if rules.openai_words:
+                detail = members(value).get("detail")
+                judge_word(detail, f"{place}.{kind}.detail", IMAGE_DETAILS, findings)
         case "input_audio":
             judge_sound(value, f"{place}.input_audio", findings)
         case "file":

@@ -10,6 +10,7 @@ from golem.testing.judge.findings import JSON, is_array, is_json_object, is_obje
 from golem.testing.judge.media_rules import is_address, is_base64, is_data, judge_link, judge_sound
 from golem.testing.judge.openai_words import Findings
 from golem.testing.judge.responses_servers import ResponsesRules
+from golem.testing.judge.word_rules import FILE_DETAILS, IMAGE_DETAILS, PHASES, judge_word
 
 LONGEST_CALL_ID: Final = 64
 
@@ -115,6 +116,8 @@ class _Walk:
                 self._call(kind, item, place)
             case "function_call_output" | "custom_tool_call_output":
                 self._result(kind, item, place)
+            case "item_reference":
+                self._reference(item, place)
             case _:  # what a hosted tool did goes back as it came; some the client carries out
                 self._hosted.add(str(item.get("call_id", "")))
 
@@ -165,6 +168,7 @@ class _Walk:
 
     def _message(self, item: JSON, place: str) -> None:
         role, content = item.get("role"), item.get("content")
+        judge_word(item.get("phase"), f"{place}.phase", PHASES, self._findings)
         if role not in ("user", "assistant", "system", "developer"):
             supported = ("assistant", "system", "developer", "user")
             self._findings.wrong_value("role", place, role, supported)
@@ -183,11 +187,20 @@ class _Walk:
         if not is_array(item.get("summary")):
             self._findings.missing(f"{place}.summary")
         if self._rules.sealed_reasoning and not self._stored and not item.get("encrypted_content"):
-            text = (
-                f"Item with id '{name}' not found. Items are not persisted when `store` is set to"
-                " false. Try again with `store` set to true, or remove this item from your input."
-            )
-            self._findings.add("reasoning_not_stored", place, text, param="input", status=404)
+            self._not_stored("reasoning_not_stored", name, place)
+
+    def _reference(self, item: JSON, place: str) -> None:
+        if item.get("id") is None:
+            self._findings.missing(f"{place}.id")
+        elif not self._stored and not self._continued:
+            self._not_stored("reference_not_stored", str(item["id"]), place)
+
+    def _not_stored(self, rule: str, name: str, place: str) -> None:
+        text = (
+            f"Item with id '{name}' not found. Items are not persisted when `store` is set to"
+            " false. Try again with `store` set to true, or remove this item from your input."
+        )
+        self._findings.add(rule, place, text, param="input", status=404)
 
     def _call(self, kind: str, item: JSON, place: str) -> None:
         call_id = self._call_id(item, place)
@@ -267,11 +280,13 @@ class _Walk:
                         self._findings.wrong_type(f"{where}.{member}", "a string", value)
 
     def _image(self, part: JSON, place: str) -> None:
+        judge_word(part.get("detail"), f"{place}.detail", IMAGE_DETAILS, self._findings)
         if not part.get("file_id"):
             judge_link(part.get("image_url"), f"{place}.image_url", "image", self._findings)
 
     def _file(self, part: JSON, place: str) -> None:
         url, data = part.get("file_url"), part.get("file_data")
+        judge_word(part.get("detail"), f"{place}.detail", FILE_DETAILS, self._findings)
         if part.get("file_id"):
             return
         if isinstance(data, str) and data.startswith("data:audio/"):

@@ -26,11 +26,13 @@ from golem.testing.judge.findings import (
     is_array,
     is_object,
     members,
+    one_of,
     says_json,
 )
 from golem.testing.judge.openai_words import Findings, carriable
 from golem.testing.judge.responses_items import judge_items
 from golem.testing.judge.responses_servers import ResponsesRules, responses_rules_named
+from golem.testing.judge.word_rules import judge_metadata, judge_mode, judge_words
 
 _BODY: Final = frozenset(
     {
@@ -39,7 +41,7 @@ _BODY: Final = frozenset(
         "temperature", "top_p", "truncation", "context_management", "background", "conversation",
         "previous_response_id", "service_tier", "prompt_cache_key", "prompt_cache_options",
         "stream_options", "metadata", "safety_identifier", "user", "top_logprobs", "prompt",
-        "moderation",
+        "moderation", "prompt_cache_retention", "background_options", "image", "access_programs",
     }
 )  # fmt: skip
 _INCLUDABLE: Final = frozenset(
@@ -81,8 +83,11 @@ def judge_responses(
     judge_model(body, findings)
     judge_members(body, _BODY, findings)
     judge_sampling(body, findings)
+    judge_words(body, rules.words, findings)
+    if rules.words:
+        judge_metadata(body.get("metadata"), findings)
     for index, name in enumerate(elements(body.get("include"))):
-        if name not in _INCLUDABLE:
+        if not one_of(name, _INCLUDABLE):
             findings.wrong_value("include", f"include[{index}]", name, tuple(sorted(_INCLUDABLE)))
     _judge_tools(body, findings)
     _judge_format(body, findings)
@@ -134,6 +139,8 @@ def _judge_tools(body: JSON, findings: Findings) -> None:
             findings.wrong_value("tool_choice", "tool_choice", choice, ("none", "auto", "required"))
         return
     kind = members(choice).get("type")
+    if kind == "allowed_tools":
+        judge_mode(members(choice).get("mode"), "tool_choice.mode", findings)
     if kind == "allowed_tools" or kind in hosted:
         return
     if members(choice).get("name") not in names:

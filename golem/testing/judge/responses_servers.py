@@ -8,6 +8,8 @@ from typing import Final
 
 from msgspec import Struct
 
+from golem.testing.judge.word_rules import RESPONSES_WORDS, Words
+
 
 class ResponsesRules(Struct, frozen=True, kw_only=True):
     """What one server takes. The defaults are OpenAI's."""
@@ -25,6 +27,9 @@ class ResponsesRules(Struct, frozen=True, kw_only=True):
     text_results: bool = False
     """Whether results are text only."""
 
+    words: Words = RESPONSES_WORDS
+    """The words that may stand in members of the body; none: it is not known to check."""
+
     key_header: str = "authorization"
 
 
@@ -40,6 +45,7 @@ RULES: Final[Mapping[str, ResponsesRules]] = MappingProxyType(
                 sealed_reasoning=False,
                 item_prefixes=False,
                 text_results=True,
+                words=MappingProxyType({}),
             ),
         )
     }

@@ -7,6 +7,7 @@ Works on asyncio and trio; it listens on 127.0.0.1 only and leaves nothing behin
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -19,6 +20,7 @@ from anyio.abc import SocketAttribute, SocketStream
 from anyio.streams.stapled import MultiListener
 from msgspec import Struct
 
+from golem import rawjson
 from golem.messages import AssistantMessage
 from golem.model import Response
 from golem.testing.judge.answers import minted, response_of
@@ -29,6 +31,9 @@ from golem.testing.judge.provider import Provider, Said
 from golem.testing.judge.reply import Reply, plain, streamed
 
 DEFAULT_KEY: Final = "sk-judge-0123456789abcdefghij"
+
+_NO_REQUEST: Final = (anyio.EndOfStream, anyio.BrokenResourceError, ValueError)
+"""What a connection ends with whose client went away, or speaks no HTTP: its own affair."""
 
 Answers = Said | Sequence[Said] | Callable[[JSON], Said]
 """What to answer: always the same, one item for each request, or a function of the request's
@@ -145,12 +150,11 @@ class Judge:
         self.open_connections += 1
         reader = RequestReader(stream)
         try:
-            async with stream:
-                while (head := await reader.head()) is not None:
-                    if not await self._exchange(stream, reader, head):
-                        break
-        except (anyio.EndOfStream, anyio.BrokenResourceError, ValueError):
-            pass  # the client went away; what it does is its own affair
+            with contextlib.suppress(*_NO_REQUEST):
+                async with stream:
+                    while (head := await reader.head()) is not None:
+                        if not await self._exchange(stream, reader, head):
+                            break
         finally:
             self.open_connections -= 1
             self._idle.set()
@@ -179,11 +183,12 @@ class Judge:
 
     async def _serve_elsewhere(self, stream: SocketStream) -> None:
         reader = RequestReader(stream)
-        async with stream:
-            head = await reader.head()
-            if head is not None:
-                self.elsewhere.append(await reader.whole(head))
-                await send_reply(stream, plain(b"{}", status=404))
+        with contextlib.suppress(*_NO_REQUEST):
+            async with stream:
+                head = await reader.head()
+                if head is not None:
+                    self.elsewhere.append(await reader.whole(head))
+                    await send_reply(stream, plain(b"{}", status=404))
 
     # --- a request
 
@@ -248,14 +253,18 @@ def _port(listener: MultiListener[SocketStream]) -> int:
 
 
 _NO_JSON: Final = object()
+_DEEPEST: Final = 2 * rawjson.MAX_DEPTH
+"""Deepest nesting of a body: arguments as deep as golem stores them, and the request around."""
 
 
 def _decoded(body: bytes) -> Any:
-    """What a strict server reads: UTF-8, and no NaN."""
+    """What a strict server reads: UTF-8, no NaN, and nothing that is nested past every use."""
     try:
-        return json.loads(body.decode(), parse_constant=_refused)
+        value = json.loads(body.decode(), parse_constant=_refused)
     except (ValueError, RecursionError):
         return _NO_JSON
+    deep = body.count(b"[") + body.count(b"{") > _DEEPEST and rawjson.depth(body) > _DEEPEST
+    return _NO_JSON if deep else value
 
 
 def _refused(name: str) -> None:
