@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import anyio
 import anyio.lowlevel
 import pytest
 
-from golem import Agent, Event, Part, RunStream, ToolMessage, UserMessage, tool
+from golem import Agent, Event, Part, RunError, RunStream, ToolMessage, UserMessage, tool
 from golem._run.rules import StopWhen
 from golem.events import MessageAdded, RunFinished, RunStopped
 from golem.history.repair import NO_RESULT
@@ -426,6 +427,21 @@ async def test_what_is_said_before_the_run_begins_joins_behind_the_prompt() -> N
     stream.enqueue("and this")
     await read(stream)
     assert [m.content for m in model.requests[0].messages] == ["p", "and this"]
+
+
+@pytest.mark.parametrize("ends", ["leave", "cancel", "fail"])
+async def test_what_has_joined_before_the_model_said_anything_is_evidence(ends: str) -> None:
+    stream = Agent(ScriptedModel([LookupError("down")])).stream("p")
+    stream.enqueue("and this")
+    with anyio.CancelScope() as scope, contextlib.suppress(RunError):
+        async with stream:
+            async for event in stream:
+                if event.kind == "message_added" and ends == "leave":
+                    break
+                if event.kind == "message_added" and ends == "cancel":
+                    scope.cancel()
+    assert contents(stream) == ["p", "and this"]
+    assert stream.unsaid == []
 
 
 async def test_structured_output_goes_on_too() -> None:
