@@ -34,6 +34,8 @@ from golem.model import Delta, Response, TextDelta
 from golem.otel import OTelObserver
 from golem.testing import Fragments, ScriptedModel
 
+pytestmark = pytest.mark.virtual_time
+
 USAGE = Usage(11, 7, cache_read_tokens=5, reasoning_tokens=3)
 
 

@@ -32,6 +32,8 @@ from golem.history.repair import NO_RESULT
 from golem.testing import FunctionModel, ScriptedModel, dies, hangs
 from tests.run.support import Recorder, asks, boom, echo, resumes, well_formed
 
+pytestmark = pytest.mark.virtual_time
+
 
 @tool
 async def stop() -> str:

@@ -25,6 +25,8 @@ from tests.run.support import (
     well_formed,
 )
 
+pytestmark = pytest.mark.virtual_time
+
 CALLS = asks(("1", "echo"), ("2", "echo"), text="let me see")
 
 

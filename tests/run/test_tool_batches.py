@@ -260,7 +260,7 @@ async def test_a_thread_that_outlives_its_call_is_reported() -> None:
     release = threading.Event()
     finished = threading.Event()
 
-    @tool(timeout=0.005)
+    @tool(timeout=0.1)
     def block() -> str:
         release.wait(30)
         finished.set()
