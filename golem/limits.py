@@ -103,9 +103,10 @@ NO_LIMITS: Final = UsageLimits()
 class Timeouts(Struct, frozen=True, kw_only=True):
     """Seconds golem waits at most; None waits for ever.
 
-    They run only while golem waits, so a slow consumer trips none of them. `total` is for the
-    whole run and also strikes at the next pull, `turn` for one model turn with its retries,
-    `first_token` and `between_tokens` for a streamed answer, `tool` for one tool call.
+    They run only while golem waits, so a slow consumer trips none of them but `total`: that is for
+    the whole run and strikes at the next pull, to the very last one. `turn` is for one model turn
+    with its retries, `first_token` and `between_tokens` for a streamed answer, `tool` for one tool
+    call.
 
     Raises ValueError for a timeout that is not positive, TypeError for one that is no number.
     """

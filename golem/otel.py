@@ -18,6 +18,7 @@ from opentelemetry.trace import Span, SpanKind, Status, StatusCode, TracerProvid
 from opentelemetry.util.types import AttributeValue
 
 from golem import events as ev
+from golem.carrying import inside
 from golem.codec import encode_json
 from golem.context import RunContext
 from golem.messages import (
@@ -80,19 +81,21 @@ class OTelObserver:
         self._about = _known(
             {"gen_ai.provider.name": provider_name, "gen_ai.request.model": request_model}
         )
-        self._runs: dict[str, _Run] = {}
+        self._runs: dict[_Key, _Run] = {}
 
     def __call__(self, event: ev.Event) -> None:
         """See one event."""
-        run = self._runs.get(event.run_id)
+        key = _key(event.run_id)
+        run = self._runs.get(key)
         if run is None:
             if not isinstance(event, (ev.RunStarted, *ev.TERMINAL)):
                 return  # attached to a run that had begun
-            run = self._begin(event)
+            run = self._runs[key] = self._begin(event)
+            _open[self._provider, key] = run
         run.see(event)
         if isinstance(event, ev.TERMINAL):
-            del self._runs[event.run_id]
-            _open.pop((self._provider, event.run_id), None)
+            del self._runs[key]
+            _open.pop((self._provider, key), None)
 
     def span_of(self, context: RunContext[Any]) -> Span:
         """The span of the tool call that `context` belongs to.
@@ -101,17 +104,24 @@ class OTelObserver:
         ``with trace.use_span(observer.span_of(context)): …``. A span that records nothing where
         the run is not observed.
         """
-        run = self._runs.get(context.run_id)
+        found = self._runs.get(_key(context.run_id))
+        same = (run for (run_id, _), run in self._runs.items() if run_id == context.run_id)
+        run = found or next(same, None)  # asked from elsewhere: by id alone
         if run is None:
             return trace.INVALID_SPAN
         return run.call(context.call_id) or run.span
 
     def _begin(self, event: ev.Event) -> _Run:
         parent_id = event.parent_run_id if isinstance(event, ev.RunStarted) else ""
-        parent = _open.get((self._provider, parent_id))
-        run = _Run(self, event, parent)
-        self._runs[event.run_id] = _open[self._provider, event.run_id] = run
-        return run
+        return _Run(self, event, self._parent(parent_id) if parent_id else None)
+
+    def _parent(self, run_id: str) -> _Run | None:
+        """The run of that id that this one is carried out in, else any that is in progress."""
+        for pull in reversed(inside.get()):
+            if found := _open.get((self._provider, (run_id, pull.stream))):
+                return found
+        same = (self._provider, run_id)
+        return next((run for (by, key), run in _open.items() if (by, key[0]) == same), None)
 
     def start(
         self,
@@ -302,8 +312,17 @@ class _Run:
         self.span.end()
 
 
-_open: dict[tuple[int, str], _Run] = {}
-"""Runs in progress by tracer provider and id, so that observers of two agents find parents."""
+_Key = tuple[str, object]
+"""A run: its id, which two runs may share, and the stream that carries it out."""
+
+_open: dict[tuple[int, _Key], _Run] = {}
+"""Runs in progress by tracer provider, so that observers of two agents find parents."""
+
+
+def _key(run_id: str) -> _Key:
+    """The run of that id that the current task carries out, as observers' and tools' tasks do."""
+    pulls = inside.get()
+    return run_id, pulls[-1].stream if pulls else None
 
 
 def _fail(span: Span, kind: str, description: str) -> None:

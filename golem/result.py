@@ -50,6 +50,7 @@ class Partial(Struct, frozen=True, rename="camel"):
     ``agent.run("continue", history=partial.messages)`` always works. `text` and `thinking` are
     what a dying stream had said beyond it. `batch_results` are results of a batch that did not
     complete; `resume_messages` has them in place, for callers whose side effects must not repeat.
+    Where a stop has closed the batch, `closed` says which closing stands for each of them.
     """
 
     messages: list[Message]
@@ -67,8 +68,21 @@ class Partial(Struct, frozen=True, rename="camel"):
     abandoned: Annotated[
         tuple[str, ...], Meta(description="calls whose worker thread may still be running")
     ] = ()
+    closed: Annotated[
+        tuple[int, ...],
+        Meta(description="where in `messages` the closing of each of `batch_results` stands"),
+    ] = ()
 
     @property
     def resume_messages(self) -> list[Message]:
-        """`messages` with the results that the unfinished batch had already produced."""
-        return [*self.messages, *self.batch_results]
+        """`messages` with the results that the unfinished batch had already produced.
+
+        Of a batch that failed they follow it; of one that a stop has closed each stands in the
+        place of its call's closing, so that nothing is left to repair.
+        """
+        if not self.closed:
+            return [*self.messages, *self.batch_results]
+        whole: list[Message] = list(self.messages)
+        for place, result in zip(self.closed, self.batch_results, strict=True):
+            whole[place] = result
+        return whole

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-import asyncio
-import sys
+import weakref
 from collections.abc import AsyncIterator, Iterable
-from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, Final, Generic, Self, cast, get_args
 
 import anyio
-import sniffio
 
 from golem._run.driver import Run
 from golem._run.evidence import attach, carries
 from golem._run.rules import SayWhen, StopWhen
+from golem.carrying import Pull, current_task, inside, is_over, started_by_a_tool
+from golem.errors import RunError
 from golem.events import Event, Terminal, TextDelta
 from golem.limits import check_number
 from golem.messages import Part, UserMessage
 from golem.rawjson import clean_text
 from golem.result import OutputT, Partial, Result
+
+LOOK_SECONDS: Final = 0.1
+"""How often who waits for a stream's end looks whether its reader is still there."""
 
 
 class RunStream(Generic[OutputT]):
@@ -43,10 +45,12 @@ class RunStream(Generic[OutputT]):
         self._run = run
         self._events = run.events()
         self._ahead: list[Event] = []
+        self._failed: RunError | None = None  # met while reading ahead; raised behind that
         self._reading = False
         self._reading_ahead = False
         self._closing = False
-        self._reader: int | None = None
+        self._pulls = 0
+        self._reader: weakref.ref[Any] | None = None
         self._pulled: anyio.Event | None = None  # made by whoever waits for the end of a pull
         self._closed = False
 
@@ -132,8 +136,10 @@ class RunStream(Generic[OutputT]):
         ``run_stopped`` (or in its answer or pause, where that came first) and raises nothing.
 
         Returns the terminal event: what happened. None at once where the caller is who the run
-        waits for: the stream's reader, for a later stop; a tool or an observer of the run itself.
-        None too for a later stop of a stream that nobody reads yet.
+        waits for: the stream's reader, for a later stop; a tool or an observer of the run itself,
+        and for a later stop whatever task a tool has started, as long as that tool runs. None too
+        for a later stop of a stream that nobody reads yet. Where the reader's task has ended, what
+        is left of the run is carried out here.
 
         Raises ValueError for another `when`, and for a negative `within`.
         """
@@ -148,13 +154,15 @@ class RunStream(Generic[OutputT]):
             return run.outcome
         deadline = None if within is None else anyio.current_time() + within
         run.request_stop(when, deadline)
-        if self in _inside.get():
+        if self._carried_out_here and (when != "now" or not started_by_a_tool()):
             return None
         if when != "now":
-            if self._reader in (None, current_task()):
+            if self._reader is None or self._reader() is current_task():
                 return None
             with anyio.move_on_after(within):
-                await self._ended()
+                await self._ended_or_deserted()
+            if run.outcome is None and self._deserted:
+                await self._read_ahead()
         await self._end_now()
         return run.outcome
 
@@ -165,7 +173,7 @@ class RunStream(Generic[OutputT]):
         another waits for him. From within the run itself (a tool, an observer) it stops the run.
         """
         self._closed = True
-        if self in _inside.get():
+        if self._carried_out_here:
             if self._run.outcome is None:
                 self._run.request_stop("now")
             return
@@ -176,10 +184,12 @@ class RunStream(Generic[OutputT]):
                     self._run.request_stop("now")
                 await self._changes()
             self._closing = True
+            outside = self._carry_out()
             try:
                 await self._events.aclose()
                 await self._run.left()
             finally:
+                inside.set(outside)
                 self._closing = False
                 self._tell_waiters()
 
@@ -193,21 +203,36 @@ class RunStream(Generic[OutputT]):
             return self._ahead.pop(0)
         if self._closed:
             raise StopAsyncIteration
+        if self._failed is not None:
+            error, self._failed = self._failed, None
+            raise error from error.__cause__
         if self._reading:
             raise RuntimeError("the stream is being read by another task")
-        self._reader = current_task()
+        self._reader = weakref.ref(current_task())
         return await self._pull()
 
     async def _pull(self) -> Event:
         self._reading = True
-        outside = _inside.get()
-        _inside.set((*outside, self))
+        outside = self._carry_out()
         try:
             return await anext(self._events)
         finally:
-            _inside.set(outside)
+            inside.set(outside)
             self._reading = False
             self._tell_waiters()
+
+    def _carry_out(self) -> tuple[Pull, ...]:
+        """Let who is called from here on know that the run waits for him; what was so before."""
+        self._pulls += 1
+        outside = inside.get()
+        inside.set((*outside, Pull(self, self._pulls)))
+        return outside
+
+    @property
+    def _carried_out_here(self) -> bool:
+        """Whether the run may be waiting for the current task: it was called, or started, by it."""
+        active = self._reading or self._closing
+        return active and Pull(self, self._pulls) in inside.get()
 
     @property
     def _in_use(self) -> bool:
@@ -221,18 +246,23 @@ class RunStream(Generic[OutputT]):
                 await self._changes()
             else:
                 self._run.request_stop("now")
-                await self._read_ahead()
+                with anyio.CancelScope(shield=True):
+                    await self._read_ahead()
 
     async def _read_ahead(self) -> None:
         """Take the last events of a run that was stopped between two pulls, for the reader.
 
-        Shielded: they are the reader's, whatever becomes of the task that has stopped the run.
+        Shielded where that is the end: they are the reader's, whatever becomes of the task that
+        has stopped the run.
         """
         self._reading_ahead = True
         try:
-            with anyio.CancelScope(shield=True):
-                while self._run.outcome is None:
-                    self._ahead.append(await self._pull())
+            while True:  # to the very end: nothing is left to the collector
+                self._ahead.append(await self._pull())
+        except StopAsyncIteration:
+            pass
+        except RunError as error:
+            self._failed = error
         finally:
             outcome = self._run.outcome
             if outcome is not None and outcome not in self._ahead[-1:]:
@@ -240,10 +270,16 @@ class RunStream(Generic[OutputT]):
             self._reading_ahead = False
             self._tell_waiters()
 
-    async def _ended(self) -> None:
-        """Until the run is over."""
-        while self._run.outcome is None:
-            await self._changes()
+    @property
+    def _deserted(self) -> bool:
+        """Whether the reader's task has ended, and nobody else is at the events."""
+        return not self._in_use and self._reader is not None and is_over(self._reader)
+
+    async def _ended_or_deserted(self) -> None:
+        """Until the run is over, or nobody is left who would read on."""
+        while self._run.outcome is None and not self._deserted:
+            with anyio.move_on_after(LOOK_SECONDS):
+                await self._changes()
 
     async def _changes(self) -> None:
         """Until a pull has ended."""
@@ -268,17 +304,6 @@ class RunStream(Generic[OutputT]):
         await self.aclose()
         if error is not None and not isinstance(error, Exception) and not carries(error):
             attach(error, self.partial)  # cancelled while the reader was at something else
-
-
-_inside: Final[ContextVar[tuple[object, ...]]] = ContextVar("golem_inside", default=())
-"""The streams whose runs the current task is carrying out, outermost first."""
-
-
-def current_task() -> int:
-    """Which task this is. anyio's own answer costs more than all the rest of a pull."""
-    if sniffio.current_async_library() == "trio":
-        return id(sys.modules["trio"].lowlevel.current_task())
-    return id(asyncio.current_task())
 
 
 class _Text:

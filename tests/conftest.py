@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.run import virtual_time
 
 # What these assert is worth an explanation too.
 pytest.register_assert_rewrite("tests.run.conversation_laws", "tests.run.support")
@@ -15,7 +19,8 @@ settings.load_profile("golem")
 
 
 @pytest.fixture(params=["asyncio", "trio"])
-def anyio_backend(request: pytest.FixtureRequest) -> str:
-    """The backend of an async test; synchronous tests never see it."""
-    backend: str = request.param
-    return backend
+def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, Any]]:
+    """The backend of an async test, with its options; synchronous tests never see it."""
+    mark = request.node.get_closest_marker("virtual_time")
+    virtual = mark is not None and mark.args != (False,)
+    return request.param, virtual_time.options(request.param) if virtual else {}

@@ -228,6 +228,28 @@ async def test_an_approved_call_may_stop_the_run(streamed: bool) -> None:
 
 
 @both_forms
+async def test_what_was_done_beside_an_approved_call_that_stops_the_run_need_not_be_done_again(
+    streamed: bool,
+) -> None:
+    calls = [("1", "ask"), ("2", "ask", '{"say":"stop"}'), ("3", "job"), ("4", "ask"), ("5", "job")]
+    history = [*paused(*calls), UserMessage("and then?")]
+    answers = DeferredResults(
+        approvals={"1": True, "2": True, "4": True}, external={"3": "given", "5": "too"}
+    )
+    with pytest.raises(RunError) as caught:
+        await resumed(agent(parallel_tool_calls=True), streamed, history, answers)
+    partial = caught.value.partial
+    assert partial is not None
+    closed = [("1", "done"), ("2", NO_RESULT), ("3", "given"), ("4", NO_RESULT), ("5", "too")]
+    assert closed == results(partial.messages)
+    closed[3] = ("4", "done")
+    assert closed == results(partial.resume_messages)
+    assert partial.resume_messages[-1] == history[-1]
+    await resumes(partial)
+    assert not (await agent("on").run("go on", history=partial.resume_messages)).repair
+
+
+@both_forms
 async def test_an_approved_call_that_breaks_leaves_the_turn_as_it_was(streamed: bool) -> None:
     history = paused(("1", "ask"), ("2", "ask", '{"say":"break"}'), ("3", "job"))
     answers = DeferredResults(approvals={"1": True, "2": True}, external={"3": "given"})

@@ -13,6 +13,8 @@ from golem.testing import Fragments, ScriptedModel, dies, hangs
 from tests.run.support import asks, echo
 from tests.run.test_retries import consume, policy
 
+pytestmark = pytest.mark.virtual_time
+
 DOWN = TransportError("reset")
 BUSY = APIError("busy", status=529, retryable=True)
 FATAL = APIError("no", status=400)

@@ -12,12 +12,14 @@ import tenacity
 
 from golem import (
     Agent,
+    AssistantMessage,
     EstimatedTokens,
     Event,
     Message,
     RunError,
     RunStream,
     Timeouts,
+    ToolDeferred,
     ToolMessage,
     TransportError,
     Usage,
@@ -25,10 +27,14 @@ from golem import (
     UsageLimits,
     tool,
 )
+from golem.events import RunFailed
 from golem.history.repair import NO_RESULT
 from golem.model import Response
 from golem.testing import FunctionModel, ScriptedModel, hangs
+from tests.run import virtual_time
 from tests.run.support import Recorder, asks, echo, resumes, well_formed
+
+pytestmark = pytest.mark.virtual_time
 
 EACH = Usage(10, 5)
 
@@ -281,6 +287,8 @@ async def hang() -> str:
     return ""
 
 
+WAITS = asks(("1", "later"), ("2", "echo"))
+
 STRIKES: dict[str, tuple[Timeouts, list[Any], str, str]] = {
     "total, model": (Timeouts(total=0.01), [hangs("x")], "model", "total"),
     "total, tool": (Timeouts(total=0.01), [asks(("1", "hang"))], "tool", "total"),
@@ -321,6 +329,47 @@ async def test_a_slow_consumer_trips_no_timeout_but_the_total() -> None:
         await read(stream, "text_delta")
     assert isinstance(caught.value.__cause__, TimeoutError)
     assert caught.value.partial.text == "a longer"  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("script", "options", "stages"),
+    [
+        (["hi there friend"], {}, ["model"] * 5 + ["decode"] * 2),
+        (["3"], {"output_type": int}, ["model"] * 4 + ["decode"] * 2),
+        ([WAITS], {}, ["model"] * 7 + ["tool"] * 7),
+    ],
+    ids=["text", "structured", "pause"],
+)
+def test_the_total_strikes_at_every_pull_to_the_very_last(
+    script: list[Any], options: dict[str, Any], stages: list[str], anyio_backend_name: str
+) -> None:
+    """Whatever is being read when it passes; what is complete by then is in the partial."""
+
+    @tool
+    async def later() -> str:
+        raise ToolDeferred("external")
+
+    async def read(at: int) -> tuple[RunStream[Any], RunError | None]:
+        agent: Agent[Any, Any] = Agent(ScriptedModel(script), tools=[echo, later], **options)
+        stream = agent.stream("p", timeout=1)
+        try:
+            async with stream:
+                async for event in stream:
+                    await anyio.sleep(1 if event.seq == at else 0)
+        except RunError as error:
+            return stream, error
+        return stream, None
+
+    for at, stage in enumerate(stages):
+        stream, error = virtual_time.run(read, at, backend=anyio_backend_name)
+        assert error is not None
+        assert (stage, "the total timeout of 1 s is over") == (error.stage, str(error.__cause__))
+        assert isinstance(stream.outcome, RunFailed)
+        if stage != "model":
+            assert stream.partial is not None
+            assert isinstance(stream.partial.messages[1], AssistantMessage)
+    stream, error = virtual_time.run(read, len(stages), backend=anyio_backend_name)
+    assert (error, stream.result is not None) == (None, True)
 
 
 async def test_nothing_is_begun_once_the_total_is_over() -> None:

@@ -34,6 +34,8 @@ from golem.model import Delta, Response, TextDelta
 from golem.otel import OTelObserver
 from golem.testing import Fragments, ScriptedModel
 
+pytestmark = pytest.mark.virtual_time
+
 USAGE = Usage(11, 7, cache_read_tokens=5, reasoning_tokens=3)
 
 
@@ -392,6 +394,48 @@ async def test_concurrent_runs_of_one_agent_keep_apart(spans: Spans) -> None:
             run = runs[span.parent.span_id]
             assert attributes(run)["golem.run.id"] == attributes(span)["golem.run.id"]
     assert len(spans.ended) == 5 * 4
+
+
+@pytest.mark.parametrize("how", ["run", "stream", "left"])
+async def test_concurrent_runs_under_one_run_id_keep_apart(spans: Spans, how: str) -> None:
+    """As where a run id is taken from elsewhere, for all that one request sets off."""
+    observer = spans.observer()
+    tracer = spans.provider.get_tracer("application")
+
+    @tool
+    async def look(context: RunContext[Any]) -> str:
+        await anyio.lowlevel.checkpoint()
+        with trace.use_span(observer.span_of(context)), tracer.start_as_current_span("query"):
+            await anyio.lowlevel.checkpoint()
+        return "found"
+
+    model = ScriptedModel([asks(("c", "look"))] * 5 + ["done"] * 5)
+    agent: Agent[None] = Agent(model, tools=[look], on_event=observer)
+
+    async def go(number: int) -> None:
+        if how == "run":
+            await agent.run("question", run_id="same", conversation_id="same")
+            return
+        async with agent.stream("question", run_id="same", conversation_id="same") as stream:
+            async for event in stream:
+                if how == "left" and event.kind == "tool_finished":
+                    break
+                await anyio.lowlevel.checkpoint()
+
+    async with anyio.create_task_group() as tasks:
+        for number in range(5):
+            tasks.start_soon(go, number)
+
+    runs = spans.all("invoke_agent")
+    assert len({span.context.trace_id for span in runs}) == len(runs) == 5
+    for name, each in (("chat", 1 if how == "left" else 2), ("execute_tool look", 1), ("query", 1)):
+        traces = sorted(span.context.trace_id for span in spans.all(name))
+        assert sorted([run.context.trace_id for run in runs] * each) == traces
+    calls = {span.context.span_id for span in spans.all("execute_tool look")}
+    assert calls == {span.parent.span_id for span in spans.all("query") if span.parent}
+    assert {attributes(run)["golem.run.outcome"] for run in runs} == {
+        "stopped" if how == "left" else "finished"
+    }
 
 
 async def test_a_run_is_a_child_of_what_is_current_and_a_tool_can_go_under_its_call(

@@ -45,6 +45,8 @@ from golem.testing import (
 )
 from golem.testing.strategies import ANY_HISTORY
 
+pytestmark = pytest.mark.virtual_time
+
 WHOLE = Response(AssistantMessage("whole"))
 REQUEST = Request([UserMessage("q")])
 CALLS = AssistantMessage("t", tool_calls=(ToolCall.of("1", "echo", "{}"),))

@@ -105,10 +105,10 @@ class Batch:
         return {place: result for place in range(end) if (result := self.result(place))}
 
     @property
-    def beside(self) -> list[ToolMessage]:
-        """Results that exist and do not count: of calls after the one that stopped the run."""
+    def beside(self) -> dict[int, ToolMessage]:
+        """Results that exist and do not count, by place: of calls after what stopped the run."""
         places = [place for place in sorted(self._outcomes) if place >= self._judged]
-        return [result for place in places if (result := self.result(place))]
+        return {place: result for place in places if (result := self.result(place))}
 
     @property
     def evidence(self) -> list[ToolMessage]:

@@ -28,7 +28,7 @@ from golem._run.rules import SayWhen, StopWhen
 from golem._run.tool_batch import ToolBatch
 from golem._run.waiting import StopNow, Waiting
 from golem.context import Charge, RunContext
-from golem.errors import ModelRetry, RunError
+from golem.errors import ModelRetry, RunError, Stage
 from golem.ids import new_id
 from golem.messages import Message, UserMessage
 from golem.output import partial_json
@@ -201,6 +201,7 @@ class Run:
                 raise failure
             if command is None:
                 if machine.finished:
+                    self._check_total(machine)
                     return
                 continue  # somebody spoke up while the answer was being told
             try:
@@ -260,6 +261,14 @@ class Run:
             plan.parent_run_id,
             plan.parent_call_id,
         )
+
+    def _check_total(self, machine: Machine) -> None:
+        """The total is for the run to its last pull: it strikes where words are the answer too."""
+        try:
+            self._waiting.check_total()
+        except TimeoutError as error:
+            stage: Stage = "tool" if machine.pending else "decode"
+            raise RunFailure(stage, describe(error), error) from error
 
     async def _decode(
         self, machine: Machine, command: DecodeOutput

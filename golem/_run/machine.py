@@ -93,6 +93,8 @@ class Machine:
         self._to_run: Sequence[ToolCall] = ()
         self._batch: Batch | None = None
         self._beside: list[ToolMessage] = []
+        self._closed: tuple[int, ...] = ()
+        self._steered = False
         self._rejections: Rejections = Counter()
         self._steering: dict[SayWhen, list[UserMessage]] = {"next_turn": [], "idle": []}
         self._stop: StopWhen | None = None
@@ -291,21 +293,28 @@ class Machine:
             call, canceled = batch.stopped_by
             reason = f"tool {call.name!r} (call {call.id!r}) canceled the run: {canceled.reason}"
             self._end = RunFailure("canceled", reason, ToolCanceled(canceled.reason))
-            self._beside = [self._transcript.stamp(result) for result in batch.beside]
-            self._record(batch.close())
+            self._close(batch)
             return
         self._pending = batch.pending
         self._record(batch.results)
 
-    def _record(self, results: Mapping[int, ToolMessage]) -> None:
-        """Results of the batch that is over, by place, join the transcript in their turn."""
-        if self._resuming:
-            self._transcript.complete_turn(results)
-        else:
-            self._transcript.add(results.values())
+    def _close(self, batch: Batch) -> None:
+        """End a batch early: every call without a result that counts is closed."""
+        beside = batch.beside
+        stands = self._record(batch.close())
+        self._beside = [self._transcript.stamp(result) for result in beside.values()]
+        self._closed = tuple(stands[place] for place in beside)
+
+    def _record(self, results: Mapping[int, ToolMessage]) -> dict[int, int]:
+        """Results of the batch that is over, by place, join the transcript in their turn.
+
+        Where in the transcript each of them stands.
+        """
+        join = self._transcript.complete_turn if self._resuming else self._transcript.add_results
         self._resuming = False
         self._batch = None
         self._to_run = ()
+        return join(results)
 
     # The output
 
@@ -394,8 +403,7 @@ class Machine:
         if self._to_run:
             batch = self._batch or Batch(self._to_run, self._rejections)
             batch.settle()
-            self._beside = [self._transcript.stamp(result) for result in batch.beside]
-            self._record(batch.close())
+            self._close(batch)
         self._command = None
         self._end = RunFailure("canceled", "the run was stopped")
         return self._end
@@ -436,7 +444,7 @@ class Machine:
         """The evidence so far; None when there is none beyond what the caller knows already."""
         ledger = self.ledger
         begun = self._fragments or self._completed_turns or self._transcript.resolved
-        if not (begun or ledger.usage or ledger.tool_calls):
+        if not (begun or self._steered or ledger.usage or ledger.tool_calls):
             return None
         return Partial(
             messages=self.messages,
@@ -451,6 +459,7 @@ class Machine:
             text=self._fragments.text,
             thinking=self._fragments.thinking,
             batch_results=self.unrecorded,
+            closed=self._closed,
             abandoned=tuple(self.abandoned),
         )
 
@@ -473,6 +482,7 @@ class Machine:
 
     def _steer(self, when: SayWhen) -> list[UserMessage]:
         waiting, self._steering[when] = self._steering[when], []
+        self._steered = self._steered or bool(waiting)
         return waiting
 
     def _at(self, kind: type[C]) -> C:

@@ -5,6 +5,7 @@ A group runs to its end inside one coroutine, between two events: no task outliv
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
@@ -28,6 +29,7 @@ from golem._run.machine import Machine, RunFailure
 from golem._run.plan import Plan
 from golem._run.toolbox import Ready
 from golem._run.waiting import Waiting
+from golem.carrying import calling, current_task
 from golem.context import RunContext
 from golem.messages import ToolCall, ToolMessage
 
@@ -152,12 +154,16 @@ class ToolBatch:
             charge=machine.charge,
         )
         machine.tool_started()
+        outside = calling.get()
+        calling.set(weakref.ref(current_task()))
         try:
             outcome = await ready.run(context, self._waiting.timeouts.tool)
         except BaseException:
             if ready.in_thread:
                 machine.abandoned.append(call.id)
             raise
+        finally:
+            calling.set(outside)
         if isinstance(outcome, Deferred):
             machine.tool_deferred()
         elif isinstance(outcome, Crashed) and outcome.abandoned:

@@ -80,30 +80,42 @@ class Transcript:
     def add(self, messages: Iterable[M]) -> list[M]:
         """Messages join at the end; as they stand there."""
         stamped = [self.stamp(message) for message in messages]
-        end = len(self._head) + len(self._slotted) + len(self._added)
+        end = self._end
         self._added += stamped
         self._join(end, stamped)
         return stamped
 
-    def complete_turn(self, made: Mapping[int, ToolMessage]) -> None:
+    def add_results(self, made: Mapping[int, ToolMessage]) -> dict[int, int]:
+        """Results of a batch, by place in it, join at the end; where each stands now."""
+        end = self._end
+        self.add(made.values())
+        return {place: end + n for n, place in enumerate(made)}
+
+    def complete_turn(self, made: Mapping[int, ToolMessage]) -> dict[int, int]:
         """The pending turn gets its results, in call order: those it had, the answers, `made`.
 
         `made` is by place among the calls that ran; one that got no result is pending still.
+        Where each stands now.
         """
         resumption = self._resumption
         if resumption is None:
             raise TypeError("there is no pending turn")
-        by_place = {resumption.approved[ran]: result for ran, result in made.items()}
+        ran = {place: n for n, place in enumerate(resumption.approved)}
+        stands: dict[int, int] = {}
         self._slotted = []
         for place, had in enumerate(resumption.results):
-            result = had if had is not None else by_place.get(place)
+            result = had if had is not None else made.get(ran[place])
             if result is None:
                 continue
+            index = self._slot + len(self._slotted)
+            if had is None:
+                stands[ran[place]] = index
             if had is None or place in resumption.answered:
                 result = self.stamp(result)
                 self._resolved.append(result)
-                self._join(self._slot + len(self._slotted), [result])
+                self._join(index, [result])
             self._slotted.append(result)
+        return stands
 
     def answers(self) -> list[ToolMessage]:
         """The answers that have not joined yet, stamped."""
@@ -116,6 +128,10 @@ class Transcript:
     def stamp(self, message: M) -> M:
         """The message with the run's ids."""
         return replace(message, run_id=self._run_id, conversation_id=self._conversation_id)
+
+    @property
+    def _end(self) -> int:
+        return len(self._head) + len(self._slotted) + len(self._added)
 
     def _join(self, place: int, messages: Sequence[Message]) -> None:
         self._untold += [Added(place + n, message) for n, message in enumerate(messages)]

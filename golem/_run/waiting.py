@@ -78,6 +78,11 @@ class Waiting:
         if min(deadline, self._stop_at) <= now:
             raise self._over(name, deadline)
 
+    def check_total(self) -> None:
+        """Raise TimeoutError where the total has passed by now."""
+        if self._deadline != NEVER and self._deadline <= anyio.current_time():
+            raise self._late("total")
+
     def heed_stop(self) -> None:
         """Raise StopNow if the consumer has stopped the run by now."""
         if self._stop_at != NEVER and self._stop_at <= anyio.current_time():
@@ -174,6 +179,9 @@ class Waiting:
     def _over(self, name: str, deadline: float) -> BaseException:
         if self._stop_at < deadline:
             return StopNow()
+        return self._late(name)
+
+    def _late(self, name: str) -> TimeoutError:
         return TimeoutError(f"the {name} timeout of {getattr(self.timeouts, name):g} s is over")
 
     def _bounds(self, turn: bool, fragment: str) -> Iterator[tuple[str, float]]:

@@ -337,11 +337,15 @@ async def the_evidence_resumes(played: Played) -> None:
     )
     if closed or isinstance(terminal, RunFinished):
         assert not mended(repair), repair
-    # Of a batch that a stop has closed the results beside it come too late.
-    kept = [m for m in evidence.batch_results if m.tool_call_id in repair.synthesized]
+    # Of a batch that a stop has closed every result beside it has a closing to stand for.
+    kept = [
+        m for m in evidence.batch_results if evidence.closed or m.tool_call_id in repair.synthesized
+    ]
     if kept:
         whole = await continues(evidence.resume_messages)
         assert spelled(kept) <= spelled(whole)
+    if closed:
+        assert not mended(await resumes(evidence.resume_messages))
 
 
 # The journal
@@ -371,9 +375,8 @@ async def the_journal_resumes(played: Played) -> None:
         return
     if spelled(played.journal) != spelled([*evidence.new_messages, *evidence.batch_results]):
         return  # a write that was cut off was made again
-    closed = {m.tool_call_id for m in evidence.new_messages if isinstance(m, ToolMessage)}
-    if has_nameless(stored) or any(m.tool_call_id in closed for m in evidence.batch_results):
-        return  # nothing can pair it; or a stop came first, and a result that it has closed
+    if has_nameless(stored):
+        return  # nothing can pair it
     read, _ = normalize_history(stored)
     kept, _ = normalize_history(evidence.resume_messages)
     assert spelled(without_system(read)) == spelled(without_system(kept))

@@ -12,6 +12,7 @@ from typing import Any
 
 import anyio
 import anyio.lowlevel
+import anyio.to_thread
 import pytest
 import trio
 
@@ -31,6 +32,7 @@ from golem.events import TERMINAL, RunFinished, RunStopped
 from golem.model import Delta, Request, Response
 from golem.model import TextDelta as Text
 from golem.testing import ScriptedModel
+from tests.run import virtual_time
 from tests.run.support import (
     Gives,
     Recorder,
@@ -38,6 +40,8 @@ from tests.run.support import (
     echo,
     well_formed,
 )
+
+pytestmark = pytest.mark.virtual_time
 
 # Where cancellation comes from, and where it goes
 
@@ -62,21 +66,25 @@ async def test_a_deadline_ends_a_hanging_model_and_the_stream_keeps_the_evidence
     assert isinstance(stream.outcome, RunStopped)
 
 
+@pytest.mark.virtual_time(False)
 async def test_a_cancelled_run_does_not_wait_for_a_tools_thread() -> None:
     """The thread cannot be stopped; it is left to itself and its result goes nowhere."""
 
-    release = threading.Event()
+    entered, release = threading.Event(), threading.Event()
 
     @tool
     def block() -> str:
+        entered.set()
         release.wait(30)
         return "too late"
 
     recorder = Recorder()
     agent = Agent(ScriptedModel([asks(("1", "block"))]), tools=[block], on_event=recorder)
     try:
-        with anyio.move_on_after(0.01):
-            await agent.run("p")
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(agent.run, "p")
+            await anyio.to_thread.run_sync(entered.wait, 30)
+            tasks.cancel_scope.cancel()
     finally:
         release.set()
     well_formed(recorder.events)
@@ -351,7 +359,7 @@ def test_the_evidence_survives_asyncios_timeout() -> None:
             return partial_from(error)
         return None
 
-    partial = asyncio.run(main())
+    partial = virtual_time.run(main, backend="asyncio")
     assert partial is not None
     assert (1, Usage(1, 1)) == (partial.tool_calls, partial.usage)
 

@@ -26,6 +26,8 @@ from golem.events import RunStarted
 from golem.testing import ScriptedModel, hangs
 from tests.run.support import Recorder, asks, boom, echo, resumes, well_formed
 
+pytestmark = pytest.mark.virtual_time
+
 EACH = Usage(10, 5)
 ASKS = asks(("1", "helper", '{"prompt":"do it"}'))
 

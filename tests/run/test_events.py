@@ -41,6 +41,8 @@ from golem.model import Delta, Details, Request, Response, TextDelta
 from golem.testing import Fragments, ScriptedModel
 from tests.run.support import Recorder, SlowRecorder, announced, asks, boom, echo, well_formed
 
+pytestmark = pytest.mark.virtual_time
+
 MESSAGES = [
     UserMessage("p", parts=(Part.image(b"\x00\x01", "image/png"),)),
     asks(("1", "t", '{"a": 1.50}'), ("2", "t", '{"cut')),

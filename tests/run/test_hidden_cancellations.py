@@ -16,6 +16,7 @@ import pytest
 
 from golem import (
     Agent,
+    AssistantMessage,
     Event,
     Message,
     ModelRetry,
@@ -32,7 +33,10 @@ from golem.events import RunStopped
 from golem.limits import Timeouts
 from golem.model import Delta, Request, Response
 from golem.testing import ScriptedModel
+from tests.run import virtual_time
 from tests.run.support import Recorder, asks, well_formed
+
+pytestmark = pytest.mark.virtual_time
 
 Waits = Callable[[], Awaitable[Any]]
 
@@ -162,7 +166,7 @@ def test_a_native_cancellation_gets_through(how: str, wait: Waits, place: str, f
                 async with asyncio.timeout(0.01):
                     await run
 
-    asyncio.run(main())
+    virtual_time.run(main, backend="asyncio")
     well_formed(recorder.events)
     assert isinstance(recorder.events[-1], RunStopped)
 
@@ -188,13 +192,17 @@ async def test_golems_own_timeout_is_no_cancellation(
 ) -> None:
     """Within a scope of the caller's too, where a native cancellation would look the same."""
     recorder = Recorder()
-    if "swallowing" in wait.__qualname__ and place in ("decoder", "model"):
-        return  # what it gave is the answer
-    with anyio.move_on_after(30 if outside else None):
+    if place == "model" and "swallowing" in wait.__qualname__:
+        wait = swallowing(
+            Response(AssistantMessage("late"))
+        )  # a whole answer, which comes too late
+    with anyio.move_on_after(30 if outside else None) as scope:
         with pytest.raises(RunError) as caught:
             await collect(at(place, wait), form, on_event=recorder, timeout=0.01)
-    assert isinstance(caught.value.__cause__, TimeoutError)
+    assert not scope.cancelled_caught
+    well_formed(recorder.events)
     assert recorder.kinds[-1] == "run_failed"
+    assert isinstance(caught.value.__cause__, TimeoutError)
 
 
 @pytest.mark.parametrize("wait", hiding())
@@ -222,7 +230,7 @@ def test_what_a_tool_gave_instead_of_stopping_is_evidence() -> None:
             await task
         return partial_from(caught.value)
 
-    partial = asyncio.run(main())
+    partial = virtual_time.run(main, backend="asyncio")
     assert partial is not None
     assert [m.content for m in partial.resume_messages] == ["p", "", "half of it"]
     assert stored == partial.resume_messages

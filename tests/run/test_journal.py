@@ -33,7 +33,10 @@ from golem.history.repair import NO_RESULT
 from golem.model import Delta, Request, Response
 from golem.model import TextDelta as Text
 from golem.testing import ScriptedModel
+from tests.run import virtual_time
 from tests.run.support import Recorder, SlowRecorder, announced, asks, echo, well_formed
+
+pytestmark = pytest.mark.virtual_time
 
 
 class Stored:
@@ -321,7 +324,7 @@ def test_a_cancellation_that_the_last_observer_swallows_reaches_the_caller() -> 
             await Agent(ScriptedModel(["x"]), on_event=observe).run("p")
 
     with pytest.raises(TimeoutError):
-        asyncio.run(main())
+        virtual_time.run(main, backend="asyncio")
 
 
 @pytest.mark.usefixtures("short_grace")

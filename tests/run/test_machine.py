@@ -20,6 +20,7 @@ from golem._run.commands import (
 )
 from golem._run.machine import Machine, RunFailure
 from golem._run.rules import Rules
+from golem.history.repair import NO_RESULT
 from golem.history.report import NOTHING_REPAIRED
 from golem.model import Response, TextDelta, ThinkingDelta, ToolCallDelta
 from tests.run.support import asks, closing
@@ -258,6 +259,28 @@ def test_a_stopped_batch_is_closed_after_what_it_has() -> None:
     assert closing("2", "b", **stamps) == made.messages[-1]
     assert made.partial is not None
     assert made.partial.batch_results == []
+
+
+@pytest.mark.parametrize("ids", [("1", "2", "3"), ("", "", ""), ("x", "x", "x")])
+@pytest.mark.parametrize("done", [(1,), (2,), (1, 2)])
+def test_a_result_that_a_stop_came_before_takes_the_place_of_its_closing(
+    ids: tuple[str, ...], done: tuple[int, ...]
+) -> None:
+    """Whatever the ids: `resume_messages` tells what has happened, in call order."""
+    made = asked(Response(asks(*((each, "a") for each in ids)), Usage(2, 1), "tool_call"))
+    made.next()
+    made.tools_started()
+    for place in done:
+        made.tool_finished(place, Returned(f"did {place}"))
+    made.stop_now()
+    partial = made.partial
+    assert partial is not None
+    told = [f"did {place}" if place in done else NO_RESULT for place in range(3)]
+    assert [message.content for message in partial.messages[-3:]] == [NO_RESULT] * 3
+    assert told == [message.content for message in partial.resume_messages[-3:]]
+    assert list(ids) == [m.tool_call_id for m in partial.resume_messages[-3:]]  # type: ignore[union-attr]
+    assert len(partial.messages) == len(partial.resume_messages)
+    assert (partial.resume_messages[-1].run_id, made.messages[-1].conversation_id) == ("r", "c")  # type: ignore[union-attr]
 
 
 def test_budgets_are_per_tool_name_and_per_kind_of_refusal() -> None:

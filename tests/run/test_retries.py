@@ -29,6 +29,8 @@ from golem.model import TextDelta
 from golem.testing import Fragments, FunctionModel, ScriptedModel, dies
 from tests.run.support import Recorder, asks, echo, well_formed
 
+pytestmark = pytest.mark.virtual_time
+
 DOWN = TransportError("reset")
 FATAL = APIError("no", status=400)
 

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import anyio
 import anyio.lowlevel
 import pytest
 
-from golem import Agent, Event, Part, RunStream, ToolMessage, UserMessage, tool
+from golem import Agent, Event, Part, RunError, RunStream, ToolMessage, UserMessage, tool
 from golem._run.rules import StopWhen
-from golem.events import MessageAdded, RunFinished, RunStopped
+from golem.events import MessageAdded, RunFailed, RunFinished, RunStopped
 from golem.history.repair import NO_RESULT
 from golem.testing import FunctionModel, ScriptedModel, hangs
-from tests.run.support import Recorder, SlowRecorder, announced, asks, echo, resumes, well_formed
+from tests.run.support import (
+    Recorder,
+    SlowRecorder,
+    announced,
+    asks,
+    boom,
+    echo,
+    resumes,
+    well_formed,
+)
+
+pytestmark = pytest.mark.virtual_time
 
 CALLS = asks(("1", "echo"), ("2", "echo"), text="let me see")
 
@@ -210,6 +222,93 @@ async def test_a_later_stop_escalates_where_the_reader_does_not_come_back(gone: 
     well_formed([*seen, *rest])
 
 
+@pytest.mark.parametrize("when", ["after_tools", "after_model"])
+@pytest.mark.parametrize("late", [False, True])
+async def test_who_stops_a_stream_whose_reader_has_gone_carries_out_the_rest(
+    late: bool, when: StopWhen
+) -> None:
+    """Nobody would read on: a later stop without a time of its own must not wait for ever."""
+    stream = Agent(ScriptedModel([CALLS, "x"]), tools=[echo]).stream("p")
+    seen: list[Event] = []
+    go = anyio.Event()
+
+    async def reader() -> None:
+        async for event in stream:
+            seen.append(event)
+            if event.kind == "tool_started":
+                if late:
+                    await go.wait()
+                return
+
+    said: list[Any] = []
+
+    async def stop() -> None:
+        said.append(await stream.stop(when))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(reader)
+        while not seen or seen[-1].kind != "tool_started":
+            await anyio.lowlevel.checkpoint()
+        for _ in range(5):
+            await anyio.lowlevel.checkpoint()
+        tasks.start_soon(stop)
+        for _ in range(5):
+            await anyio.lowlevel.checkpoint()
+        go.set()
+    assert [stream.outcome] == said
+    assert contents(stream) == ["p", "let me see", "echoed", "echoed"]
+    well_formed([*seen, *[event async for event in stream]])
+
+
+async def test_what_fails_while_another_carries_out_the_rest_is_raised_to_who_reads_it() -> None:
+    stream = Agent(ScriptedModel([asks(("1", "boom"))]), tools=[boom]).stream("p")
+    seen: list[Event] = []
+
+    async def reader() -> None:
+        while not seen or seen[-1].kind != "tool_started":
+            seen.append(await anext(stream))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(reader)
+    assert isinstance(await stream.stop("after_tools"), RunFailed)
+    with pytest.raises(RunError, match="boom"):
+        await read(stream, seen)
+    well_formed(seen)
+    assert [event async for event in stream] == []
+
+
+async def test_the_time_of_a_later_stop_counts_where_the_reader_has_gone() -> None:
+    stream = Agent(ScriptedModel([asks(("1", "hang"))]), tools=[hang]).stream("p")
+
+    async def reader() -> None:
+        while (await anext(stream)).kind != "tool_started":
+            pass
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(reader)
+    assert await stream.stop("after_tools", within=0.01) is stream.outcome
+    assert contents(stream) == ["p", "", NO_RESULT]
+
+
+async def test_who_is_cancelled_while_he_carries_out_the_rest_ends_the_run() -> None:
+    recorder = Recorder()
+    stream = Agent(ScriptedModel([asks(("1", "hang"))]), tools=[hang], on_event=recorder).stream(
+        "p"
+    )
+
+    async def reader() -> None:
+        while (await anext(stream)).kind != "tool_started":
+            pass
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(reader)
+    with anyio.move_on_after(0.01) as scope:
+        await stream.stop("after_tools")
+    assert scope.cancelled_caught
+    assert isinstance(stream.outcome, RunStopped)
+    well_formed(recorder.events)
+
+
 async def test_a_stop_while_a_reader_pulls_and_goes_is_seen_to_its_end() -> None:
     stream = Agent(ScriptedModel([asks(("1", "hang"))]), tools=[hang]).stream("p")
     entered = anyio.Event()
@@ -361,6 +460,103 @@ async def test_an_observer_may_stop_the_run_it_watches(when: StopWhen) -> None:
     well_formed(recorder.events)
 
 
+@pytest.mark.parametrize("script", [[asks(("1", "starts")), hangs("x", 1)], [asks(("1", "waits"))]])
+@pytest.mark.parametrize("parallel", [False, True])
+async def test_a_task_that_a_tool_has_started_learns_what_happened(
+    parallel: bool, script: list[Any]
+) -> None:
+    """It inherits the tool's context, but the run does not wait for it."""
+    said: list[Any] = []
+
+    async def watch() -> None:
+        for _ in range(20):
+            await anyio.lowlevel.checkpoint()
+        said.append(await stream.stop())
+
+    async with anyio.create_task_group() as tasks:
+
+        @tool
+        async def starts() -> str:
+            tasks.start_soon(watch)
+            return "started"
+
+        @tool
+        async def waits() -> str:
+            tasks.start_soon(watch)
+            await anyio.sleep_forever()
+            return "unreached"
+
+        (call,) = script[0].tool_calls
+        script = [asks(("1", call.name), ("2", "echo")), *script[1:]]
+        agent = Agent(
+            ScriptedModel(script), tools=[starts, waits, echo], parallel_tool_calls=parallel
+        )
+        stream = agent.stream("p")
+        await read(stream)
+    assert [stream.outcome] == said
+    assert isinstance(stream.outcome, RunStopped)
+    await resumes(stream.partial)  # type: ignore[arg-type]
+
+
+async def test_a_task_of_a_tool_that_waits_for_it_is_not_kept_waiting_for_the_tools() -> None:
+    said: list[Any] = []
+
+    @tool
+    async def enough() -> str:
+        async def stop() -> None:
+            said.append(await stream.stop("after_tools"))
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(stop)
+        return "said so"
+
+    stream = Agent(ScriptedModel([asks(("1", "enough")), "x"]), tools=[enough]).stream("p")
+    await read(stream)
+    assert said == [None]
+    assert contents(stream) == ["p", "", "said so"]
+
+
+async def test_a_task_of_a_tool_that_is_over_waits_for_a_later_stop_too() -> None:
+    said: list[Any] = []
+    go = anyio.Event()
+
+    async def watch() -> None:
+        await go.wait()
+        said.append(await stream.stop("after_tools"))
+
+    @tool
+    async def goes() -> str:
+        go.set()
+        for _ in range(20):
+            await anyio.lowlevel.checkpoint()
+        return "gone"
+
+    async with anyio.create_task_group() as tasks:
+
+        @tool
+        async def starts() -> str:
+            tasks.start_soon(watch)
+            return "started"
+
+        script = [asks(("1", "starts")), asks(("2", "goes")), "x"]
+        stream = Agent(ScriptedModel(script), tools=[starts, goes]).stream("p")
+        await read(stream)
+    assert [stream.outcome] == said
+    assert contents(stream) == ["p", "", "started", "", "gone"]
+
+
+async def test_an_observer_may_close_the_stream_that_is_being_closed() -> None:
+    async def watch(event: Event) -> None:
+        if isinstance(event, RunStopped):
+            await stream.aclose()
+            assert await stream.stop() is stream.outcome
+
+    stream = Agent(ScriptedModel(["x"]), on_event=watch).stream("p")
+    async with stream:
+        await anext(stream)
+    assert isinstance(stream.outcome, RunStopped)
+
+
 async def test_a_sub_agents_tool_may_stop_the_run_at_the_top() -> None:
     @tool
     async def enough() -> str:
@@ -426,6 +622,21 @@ async def test_what_is_said_before_the_run_begins_joins_behind_the_prompt() -> N
     stream.enqueue("and this")
     await read(stream)
     assert [m.content for m in model.requests[0].messages] == ["p", "and this"]
+
+
+@pytest.mark.parametrize("ends", ["leave", "cancel", "fail"])
+async def test_what_has_joined_before_the_model_said_anything_is_evidence(ends: str) -> None:
+    stream = Agent(ScriptedModel([LookupError("down")])).stream("p")
+    stream.enqueue("and this")
+    with anyio.CancelScope() as scope, contextlib.suppress(RunError):
+        async with stream:
+            async for event in stream:
+                if event.kind == "message_added" and ends == "leave":
+                    break
+                if event.kind == "message_added" and ends == "cancel":
+                    scope.cancel()
+    assert contents(stream) == ["p", "and this"]
+    assert stream.unsaid == []
 
 
 async def test_structured_output_goes_on_too() -> None:

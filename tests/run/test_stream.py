@@ -29,6 +29,8 @@ from golem.model import TextDelta as Text
 from golem.testing import Fragments, FunctionModel, ScriptedModel
 from tests.run.support import Gives, Recorder, SlowRecorder, asks, boom, echo, resumes, well_formed
 
+pytestmark = pytest.mark.virtual_time
+
 T = TypeVar("T")
 
 

@@ -165,6 +165,12 @@ async def test_a_stop_closes_what_comes_behind_it_and_keeps_its_siblings_results
     assert closed == [("1", "echoed"), ("2", NO_RESULT), ("3", NO_RESULT), ("4", NO_RESULT)]
     kept = [m for m in partial.batch_results if m.tool_call_id == "3"]
     assert [("echoed", partial.run_id)] == [(m.content, m.run_id) for m in kept]
+    told = [m for m in partial.resume_messages if isinstance(m, ToolMessage)]
+    assert [m.tool_call_id for m in told] == ["1", "2", "3", "4"]
+    assert [m.content for m in told[:3]] == ["echoed", NO_RESULT, "echoed"]
+    assert "There is no tool named nope" in told[3].content
+    again = await Agent(ScriptedModel(["on"])).run("go on", history=partial.resume_messages)
+    assert not again.repair
     assert partial.messages[-1].run_id == partial.run_id
 
 
@@ -254,7 +260,7 @@ async def test_a_thread_that_outlives_its_call_is_reported() -> None:
     release = threading.Event()
     finished = threading.Event()
 
-    @tool(timeout=0.005)
+    @tool(timeout=0.1)
     def block() -> str:
         release.wait(30)
         finished.set()

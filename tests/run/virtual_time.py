@@ -49,26 +49,31 @@ class _Loop(asyncio.SelectorEventLoop):
 
 def run(function: Callable[..., Awaitable[T]], *args: object, backend: str) -> T:
     """What the function gives, on a new loop of that backend, at time 0."""
-    if backend == "trio":
-        clock = MockClock(autojump_threshold=0)
+    made = options(backend)
+    clock = made.get("clock")
+    loops: list[_Loop] = []
 
-        def stand_still(still: bool) -> None:
+    def make() -> _Loop:
+        loops.append(_Loop())
+        return loops[0]
+
+    def stand_still(still: bool) -> None:
+        if isinstance(clock, MockClock):
             clock.autojump_threshold = float("inf") if still else 0
-
-        options: dict[str, Any] = {"clock": clock}
-    else:
-        loops: list[_Loop] = []
-
-        def make() -> _Loop:
-            loops.append(_Loop())
-            return loops[0]
-
-        def stand_still(still: bool) -> None:
+        else:
             loops[0].jumping.still = still
 
-        options = {"loop_factory": make}
+    if clock is None:
+        made = {"loop_factory": make}
     with _threads_stop_the_clock(stand_still):
-        return anyio.run(function, *args, backend=backend, backend_options=options)
+        return anyio.run(function, *args, backend=backend, backend_options=made)
+
+
+def options(backend: str) -> dict[str, Any]:
+    """The backend's options for such a clock; threads do not stop that one."""
+    if backend == "trio":
+        return {"clock": MockClock(autojump_threshold=0)}
+    return {"loop_factory": _Loop}
 
 
 @contextmanager
