@@ -54,9 +54,9 @@ class Item:
 
     def members(self) -> Mapping[str, object]:
         """The value, which has to be an object."""
-        if not isinstance(self.value, dict):
-            raise self._not("an object")
-        return cast("dict[str, object]", self.value)
+        if isinstance(self.value, dict):
+            return cast("dict[str, object]", self.value)  # pyright: ignore[reportUnknownMemberType]
+        raise self._not("an object")
 
     def items(self) -> Iterator[Item]:
         """The elements of the value, which has to be an array; none where it is absent."""
@@ -69,9 +69,9 @@ class Item:
             yield Item(value, index)
 
     def _elements(self) -> list[object]:
-        if not isinstance(self.value, list):
-            raise self._not("an array")
-        return cast("list[object]", self.value)
+        if isinstance(self.value, list):
+            return cast("list[object]", self.value)  # pyright: ignore[reportUnknownMemberType]
+        raise self._not("an array")
 
     def text(self) -> str:
         """The value, which has to be a string; without lone surrogates."""
