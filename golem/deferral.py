@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from msgspec import Meta, Struct, field
 
@@ -71,6 +71,16 @@ class DeferredResults(Struct, frozen=True):
             _require(f"the approval of {call_id!r}", said, bool, Approval)
         for call_id, result in self.external.items():
             _require(f"the external result of {call_id!r}", result, str, ToolResult)
+
+
+DENIED: Final = "Your tool call was denied"
+"""How the result of a call begins that was not allowed to run (contract §4.6)."""
+
+
+def denial(reason: str = "") -> str:
+    """What the model reads of a call that was not allowed to run."""
+    because = f": {reason}" if reason else ""
+    return f"{DENIED}{because}. Do not call it again; continue without its result."
 
 
 def _require(what: str, given: object, *kinds: type) -> None:

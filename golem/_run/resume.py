@@ -11,7 +11,7 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from golem.deferral import Approval, DeferredResults
+from golem.deferral import Approval, DeferredResults, denial
 from golem.errors import HistoryError
 from golem.history.edit import Turn, turns
 from golem.history.repair import no_result
@@ -141,9 +141,7 @@ def _answer(call: ToolCall, answers: DeferredResults) -> ToolMessage | None:
     approval = said if isinstance(said, Approval) else Approval(said)
     if approval.approved:
         return None
-    because = f": {clean_text(approval.reason)}" if approval.reason else ""
-    text = f"Your tool call was denied{because}. Do not call it again; continue without its result."
-    return _message(call, text)
+    return _message(call, denial(clean_text(approval.reason)))
 
 
 def _message(call: ToolCall, text: str, parts: tuple[Part, ...] = ()) -> ToolMessage:

@@ -12,6 +12,11 @@ from golem.web.frames import Encoder as Encoder
 from golem.web.frames import EncoderFactory as EncoderFactory
 from golem.web.frames import Frame as Frame
 from golem.web.frames import Numbered as Numbered
+from golem.web.from_agui import answers_from_agui as answers_from_agui
+from golem.web.from_agui import messages_from_agui as messages_from_agui
+from golem.web.from_chat import messages_from_chat as messages_from_chat
+from golem.web.from_ui import answers_from_ui as answers_from_ui
+from golem.web.from_ui import messages_from_ui as messages_from_ui
 from golem.web.golem_events import golem_events as golem_events
 from golem.web.sse import HEADERS as HEADERS
 from golem.web.sse import sse as sse

@@ -9,6 +9,7 @@ never raises into the loop, and can be told to end from any thread, from a final
 from __future__ import annotations
 
 import asyncio
+import functools
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -17,6 +18,47 @@ from typing import Any
 
 import anyio
 import sniffio
+
+
+class Bell:
+    """Wakes the one task that waits at it. Several times as fast to make and ring as an event.
+
+    Rung before anybody waits it lets the next one pass.
+    """
+
+    __slots__ = ("_rung", "_waiter")
+
+    def __init__(self) -> None:
+        self._rung = False
+        self._waiter: Callable[[], object] | None = None
+
+    def ring(self) -> None:
+        """Wake who waits, or let pass who comes."""
+        if self._waiter is not None:
+            self._waiter()
+        else:
+            self._rung = True
+
+    async def wait(self) -> None:
+        """Until it rings."""
+        if self._rung:
+            self._rung = False
+            return
+        if sniffio.current_async_library() == "trio":
+            event = sys.modules["trio"].Event()
+            self._waiter, waiting = event.set, event.wait()
+        else:
+            future = asyncio.get_running_loop().create_future()
+            self._waiter, waiting = functools.partial(_settle, future), future
+        try:
+            await waiting
+        finally:
+            self._waiter = None
+
+
+def _settle(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
 
 
 class Background:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+import msgspec
 from msgspec.structs import replace
 
 from golem.events import (
@@ -14,6 +15,9 @@ from golem.events import (
     RunFinished,
     RunPaused,
     RunStopped,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallDelta,
     ToolFinished,
     encode_event,
 )
@@ -27,6 +31,11 @@ NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
 _EDITED: Final = frozenset(
     {ModelFinished, ToolFinished, RunFailed, RunFinished, RunPaused, RunStopped}
 )
+
+_DELTAS: Final = frozenset({TextDelta, ThinkingDelta, ToolCallDelta})
+"""Most of a stream, and plain: the encoder alone writes them as `encode_event` does."""
+
+_encode: Final = msgspec.json.Encoder().encode
 
 
 def golem_events(*, describe: Describe = guarded) -> Encoder:
@@ -48,6 +57,11 @@ class GolemEvents:
 
     def feed(self, event: AnyEvent) -> list[Frame]:
         """One frame: the event."""
+        if type(event) in _DELTAS:
+            try:
+                return [Frame(_encode(event))]
+            except UnicodeError:  # lone surrogates, in events that golem has not made
+                return [Frame(encode_event(event))]
         if type(event) in _EDITED:
             event = for_client(event, self._describe)
         return [Frame(encode_event(event))]

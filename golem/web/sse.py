@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping
 from types import MappingProxyType
@@ -16,7 +17,7 @@ from golem.closing import CLEANUP_SECONDS
 from golem.errors import RunError
 from golem.events import TERMINAL
 from golem.limits import check_number
-from golem.web.background import Background
+from golem.web.background import Background, Bell
 from golem.web.frames import AnyEvent, EncoderFactory, Numbered
 from golem.web.golem_events import golem_events
 
@@ -40,6 +41,8 @@ BURST: Final = 65_536
 A write of the size that servers hold before they wait for the socket (uvicorn's high-water mark,
 asyncio's too).
 """
+
+_LAST: Final = frozenset(TERMINAL)
 
 _log = logging.getLogger("golem")
 
@@ -115,13 +118,13 @@ class EventStream:
             raise
         finally:
             self._reading = False
-        if feed.ready:
+        if feed.ready and not self._closed:
             return feed.take()
-        self._closed = True
-        if (error := feed.error) is not None:
-            feed.error = None
-            raise error
-        raise StopAsyncIteration
+        closed, self._closed = self._closed, True
+        if feed.error is None or closed:
+            raise StopAsyncIteration
+        error, feed.error = feed.error, None
+        raise error
 
     async def aclose(self) -> None:
         """End the stream and close its source; a read that another task is in ends at once."""
@@ -159,29 +162,30 @@ class _Feed:
         self._size = 0
         self._ended = False  # a terminal event has been read
         self._waiting_since: float | None = None
-        self._to_read: anyio.Event | None = None  # made by a reader that waits for bytes
-        self._to_make: anyio.Event | None = None  # made by the task, when there is enough
+        self._reader_waits = False
+        self._to_read = Bell()
+        self._maker_waits = False
+        self._to_make = Bell()
 
     # The reader
 
     async def wait(self) -> None:
         """Until there is something to take, or all is over."""
-        self._to_read = anyio.Event()
+        self._reader_waits = True
         if self._ping is not None:
             self._waiting_since = anyio.current_time()
         try:
             await self._to_read.wait()
         finally:
-            self._to_read = self._waiting_since = None
+            self._reader_waits, self._waiting_since = False, None
 
     def take(self) -> bytes:
         """What is ready, as one chunk."""
         chunk = self.ready[0] if len(self.ready) == 1 else b"".join(self.ready)
         self.ready.clear()
         self._size = 0
-        if self._to_make is not None:
-            self._to_make.set()
-            self._to_make = None
+        if self._maker_waits:
+            self._to_make.ring()
         return chunk
 
     def _put(self, chunk: bytes) -> None:
@@ -190,8 +194,8 @@ class _Feed:
         self._wake()
 
     def _wake(self) -> None:
-        if self._to_read is not None:
-            self._to_read.set()
+        if self._reader_waits:
+            self._to_read.ring()
 
     # The task
 
@@ -212,19 +216,22 @@ class _Feed:
     async def _read(self) -> None:
         try:
             async for event in self._events:
-                for frame in self._numbered.feed(event):
-                    self._put(frame.encode())
-                if isinstance(event, TERMINAL):
+                if chunk := self._numbered.wire(event):
+                    self._put(chunk)
+                if type(event) in _LAST:
                     self._ended = True
-                if self.ready and (self._to_read is None or self._size >= BURST):
-                    self._to_make = anyio.Event()
+                if self.ready and (not self._reader_waits or self._size >= BURST):
+                    self._maker_waits = True
                     await self._to_make.wait()
+                    self._maker_waits = False
             for frame in self._numbered.close():
                 self._put(frame.encode())
         except RunError as error:
             if not self._ended:
                 self.error = error
-        except anyio.get_cancelled_exc_class():
+        except anyio.get_cancelled_exc_class() as error:
+            if isinstance(error, asyncio.CancelledError):  # which the source may have made itself
+                self.error = error
             raise
         except BaseException as error:  # noqa: BLE001 - for whoever reads
             self.error = error

@@ -10,16 +10,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Final
 
 from golem import events as ev
+from golem.deferral import DENIED
 from golem.messages import AssistantMessage, Thinking, ToolCall, ToolMessage, UserMessage
 from golem.web.disclosure import Describe
 from golem.web.frames import AnyEvent, Frame
 from golem.web.telling import Answer, Call, Telling
 
 NO_FRAMES: Final[list[Frame]] = []
-
-
-DENIED: Final = "Your tool call was denied"
-"""How the result of a call begins that nobody was to run (contract §4.6)."""
 
 
 class Story(Telling):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -29,6 +29,9 @@ HEADERS: Final[Mapping[str, str]] = MappingProxyType({"x-vercel-ai-ui-message-st
 
 DONE: Final = b"[DONE]"
 
+Version = Literal[5, 6, 7]
+"""Major versions of the package ``ai`` that read this stream."""
+
 _FINISH: Final = {
     "stop": "stop",
     "length": "length",
@@ -37,21 +40,27 @@ _FINISH: Final = {
 }
 
 
-def ui_messages(*, message_id: str = "", describe: Describe = guarded) -> Encoder:
+def ui_messages(
+    *, message_id: str = "", version: Version = 6, describe: Describe = guarded
+) -> Encoder:
     """An encoder of the UI message stream: what ``useChat`` and ``readUIMessageStream`` read.
 
     The whole run is one assistant message, `message_id` its id (default: the run's). A run that
     resumes a paused one goes on with the message that asked: give that one's id.
 
+    `version` is the reader's: each refuses chunks that are newer than itself. 5 knows no
+    approvals and no denials, only 7 can take a step back; 6 is right for both 6 and 7.
+
     ======================== ==================================================================
-    a turn                   ``start-step`` … ``finish-step``; asked again: ``reset-step`` (v7)
+    a turn                   ``start-step`` … ``finish-step``; asked again: ``reset-step``
     text, thinking           ``text-…``, ``reasoning-…``, a new part whenever the kind changes
     a call                   ``tool-input-start``, ``-delta``, ``-available``; arguments that are
                              no JSON object are the `input` as text
     a call begins            ``data-golem-tool-started``, transient
     a call's result          ``tool-output-available``; its JSON, where it is an object or array
     a failed, rejected call  ``tool-output-error``; a denied one ``tool-output-denied``
-    an approval              ``tool-approval-request`` with the call's id as `approvalId`
+    an approval              ``tool-approval-request`` with the call's id as `approvalId`; for
+                             version 5 ``data-golem-approval``
     an external result       nothing: a call with its input is what the client answers
     media                    ``file``; of a tool's result ``data-golem-part``
     somebody spoke up        ``data-golem-user``
@@ -64,7 +73,7 @@ def ui_messages(*, message_id: str = "", describe: Describe = guarded) -> Encode
     Message metadata: `runId`, `conversationId` and, at the end, `usage`. Signatures of thinking
     stay at the server.
     """
-    return UIMessages(message_id, describe)
+    return UIMessages(message_id, version, describe)
 
 
 class UIMessages(Story):
@@ -72,8 +81,9 @@ class UIMessages(Story):
 
     headers = HEADERS
 
-    def __init__(self, message_id: str, describe: Describe) -> None:
+    def __init__(self, message_id: str, version: Version, describe: Describe) -> None:
         super().__init__(describe)
+        self._version = version
         self._message_id = message_id
         self._delta = b""  # a delta chunk of the open block, up to the text
 
@@ -92,8 +102,15 @@ class UIMessages(Story):
         self._frame(b'{"type":"finish-step"}')
 
     def step_again(self) -> None:
-        """Version 7 drops the step's parts; golem's own runs never need it."""
-        self._frame(b'{"type":"reset-step"}')
+        """Version 7 drops the step's parts; for others a new step begins behind them.
+
+        golem's own runs never come here: once a fragment was given out nothing is asked again.
+        """
+        if self._version == 7:
+            self._frame(b'{"type":"reset-step"}')
+        else:
+            self.step_ends()
+            self.step_begins()
 
     def text_begins(self) -> None:
         """A text part."""
@@ -155,9 +172,9 @@ class UIMessages(Story):
 
     def call_ends(self, call: Call, answer: Answer) -> None:
         """Its output, or why there is none."""
-        if answer.denied:
+        if answer.denied and self._version > 5:
             self._json(type="tool-output-denied", toolCallId=call.id)
-        elif answer.failed or answer.error:
+        elif answer.denied or answer.failed or answer.error:
             text = answer.text or answer.error
             self._json(type="tool-output-error", toolCallId=call.id, errorText=text)
         else:
@@ -169,14 +186,14 @@ class UIMessages(Story):
 
     def call_waits(self, call: Call, event: ev.ToolDeferred) -> None:
         """An approval is asked for; a result from elsewhere the client just gives."""
-        if event.deferral == "approval":
-            asks = {"reason": event.reason} if event.reason else {}
-            self._json(
-                type="tool-approval-request",
-                approvalId=event.call_id,
-                toolCallId=call.id,
-                **asks,
-            )
+        if event.deferral != "approval":
+            return
+        asks = {"reason": event.reason} if event.reason else {}
+        if self._version > 5:
+            ids = {"approvalId": event.call_id, "toolCallId": call.id}
+            self._json(type="tool-approval-request", **ids, **asks)
+        else:
+            self._json(type="data-golem-approval", data={"toolCallId": call.id, **asks})
 
     def media(self, part: Part) -> None:
         """A file part."""
