@@ -11,6 +11,7 @@ Who raises what, layer by layer::
     │   ├── APIError                        the provider answered, with an error
     │   ├── TransportError                  the connection failed, or a stream was cut
     │   └── ProtocolError                   the provider answered something unreadable
+    ├── CorpusError                         corpus passes: a worker died, the input is cut off
     ├── SubAgentPausedError                 an agent that is a tool: nobody can answer it there
     ├── ReplayError                         the record of served runs (golem.web):
     │   ├── UnknownRunError                 it has no such run, or has forgotten it
@@ -75,6 +76,10 @@ class HistoryError(GolemError, ValueError):
         self.path = path
         place = "history" if index is None else f"history[{index}]"
         super().__init__(f"{place}{'.' if path else ''}{path}: {reason}")
+
+
+class CorpusError(GolemError):
+    """A pass over a file that could not go to its end; no output was written."""
 
 
 class UnsupportedContentError(GolemError):

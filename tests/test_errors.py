@@ -12,6 +12,7 @@ import pytest
 from golem import AssistantMessage, Pending, PendingCall, ToolCall, errors
 from golem.errors import (
     APIError,
+    CorpusError,
     GolemError,
     HistoryError,
     ModelRetry,
@@ -37,6 +38,7 @@ EXAMPLES: list[Exception] = [
     GolemError("reason"),
     HistoryError("reason"),
     HistoryError("reason", index=3, path="parts[0].data"),
+    CorpusError("reason"),
     UnsupportedContentError("reason"),
     ProviderError("reason"),
     APIError("reason"),

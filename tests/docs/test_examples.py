@@ -13,6 +13,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 OFFLINE = {
     "approvals.py": "call_2: 500 refunded under key ll_2",
     "cancellation.py": "cancelled: CancelledError with 2 messages",
+    "corpus_dask.py": "1999 conversations, nothing lost, nothing twice: True",
     "delegation.py": "tool: SubAgentPausedError, 121 tokens together",
     "events.py": "22 run_finished",
     "forking.py": "3 turns; bounded: 4",

@@ -1,0 +1,104 @@
+"""A corpus file in pieces: whole lines, as many as fit, and what a pass makes of such a piece.
+
+Pure: reads from any binary stream, opens nothing. A chunk and what became of it are plain bytes
+and counts, which is what goes to a worker and comes back.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator
+from typing import BinaryIO, Final, NamedTuple
+
+import msgspec
+
+from golem.corpus.lines import Pass, Tally
+from golem.corpus.report import CorpusTotal, LineReport, RejectedLine
+
+CHUNK: Final = 2**17
+"""Bytes read at a time. A chunk is as many whole lines as these hold, or one longer line."""
+
+_encode_lines = msgspec.json.Encoder().encode_lines
+
+
+class Chunk(NamedTuple):
+    """Whole lines and the number of the first; or the size of the one line that is too long."""
+
+    first_line: int
+    lines: bytes
+    too_long: int = 0
+
+
+class Done(NamedTuple):
+    """What became of a chunk: bytes for each of the three files, and the count."""
+
+    lines: bytes
+    reports: bytes
+    rejects: bytes
+    total: CorpusTotal
+
+
+MakePass = Callable[[], Pass]
+"""What goes to a worker: makes the pass there. Has to survive pickling."""
+
+Work = Callable[[Chunk], Done]
+
+
+def worker(make: MakePass, max_line: int) -> Work:
+    """The function that takes chunks through the pass."""
+    one = make()
+
+    def work(chunk: Chunk) -> Done:
+        reports: list[LineReport] = []
+        rejects: list[RejectedLine] = []
+        tally = Tally(reports.append, rejects.append, max_line)
+        if chunk.too_long:
+            tally.reject_long(chunk.first_line, chunk.too_long)
+        lines = b"".join(tally.run(one, io.BytesIO(chunk.lines), chunk.first_line))
+        return Done(lines, _encode_lines(reports), _encode_lines(rejects), tally.total)
+
+    return work
+
+
+def read_chunks(source: BinaryIO, max_line: int, size: int = CHUNK) -> Iterator[Chunk]:
+    """The lines of `source` in chunks, in order; `max_line` + 2 * `size` bytes are held at most.
+
+    A line too long to be held is a chunk of its own, without its content.
+    """
+    number = 1
+    unfinished: list[bytes] = []  # the pieces of the line that has no end yet
+    length = 0  # of that line; more than there is in the pieces once it is too long
+    while block := source.read(size):
+        end = block.find(b"\n") + 1
+        if end and length > max_line + 1:
+            yield _too_long(number, length, unfinished, block[:end])
+            block, unfinished, number = block[end:], [], number + 1
+        cut = block.rfind(b"\n") + 1
+        if cut:
+            lines = b"".join([*unfinished, memoryview(block)[:cut]])
+            yield Chunk(number, lines)
+            number += _count_lines(lines)
+        if end:
+            unfinished, length = [], 0
+        if rest := block[cut:]:
+            length += len(rest)
+            # Of a line that is too long only what its break may begin with is of interest.
+            unfinished = [*unfinished, rest] if length <= max_line + 1 else [rest[-1:]]
+    if length > max_line + 1:
+        yield _too_long(number, length, unfinished, b"")
+    elif length:
+        yield Chunk(number, b"".join(unfinished))
+
+
+def _too_long(number: int, length: int, unfinished: list[bytes], end: bytes) -> Chunk:
+    """A line of `length` bytes so far, of which `unfinished` was kept, up to its `end`."""
+    tail = b"".join([*unfinished, end])
+    return Chunk(number, b"", length + len(end) - len(tail) + len(tail.rstrip(b"\r\n")))
+
+
+def _count_lines(lines: bytes) -> int:
+    """How many line breaks there are; `bytes.count` looks at every byte, `bytes.find` leaps."""
+    count = end = 0
+    while end := lines.find(b"\n", end) + 1:
+        count += 1
+    return count
