@@ -48,6 +48,10 @@ class Provider(Protocol):
         """Whether a stream is asked for: by default a member of the body says so."""
         return body.get("stream") is True
 
+    def at(self, path: str) -> Provider:
+        """What answers at this path: another provider where it names the model or the method."""
+        return self
+
     @abstractmethod
     def judge(self, body: Any, made_with: Mapping[str, str]) -> list[Violation]:
         """What is wrong with a decoded body; `made_with`: what `links` told of earlier answers."""
@@ -58,6 +62,10 @@ class Provider(Protocol):
     def default(self, body: JSON) -> Said:
         """What a model would answer where no answer was given to the judge."""
         return "The capital of France is Paris."
+
+    def computed(self, path: str, body: JSON) -> JSON | None:
+        """The answer to what no model is asked, such as a count of tokens; None: one is."""
+        return None
 
     @abstractmethod
     def answer(self, body: JSON, said: Response) -> JSON:
@@ -78,6 +86,10 @@ class Provider(Protocol):
         return {}
 
     # --- failures
+
+    def to_wait(self, refusal: Reply, name: str, after: str) -> Reply:
+        """`refusal` that says to try again `after`, by default in the header of this name."""
+        return refusal.with_header(name, after)
 
     @abstractmethod
     def failure(self, message: str, status: int, code: str | None = None) -> JSON:

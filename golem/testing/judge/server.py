@@ -211,7 +211,7 @@ class Judge:
         if body is _NO_JSON:
             text = self.provider.unreadable
             return [Violation("json", "", text, failure(text, 400))]
-        return self.provider.judge(body, self._made_with)
+        return self.provider.at(path).judge(body, self._made_with)
 
     def _key_of(self, request: HTTPRequest) -> str:
         name = self.provider.key_header
@@ -219,12 +219,16 @@ class Judge:
         return sent.removeprefix("Bearer ") if name == "authorization" else sent
 
     def _answer(self, path: str, body: JSON) -> Reply:
+        provider = self.provider.at(path)
+        computed = provider.computed(path, body)
+        if computed is not None:
+            return provider.reply(computed)
         said = response_of(self._said(body))
-        answer = self.provider.answer(body, said)
-        self._made_with.update(self.provider.links(answer))
-        if self.provider.streams(path, body):
-            return streamed(self.provider.events(body, said), self.provider.stream_type)
-        return self.provider.reply(answer)
+        answer = provider.answer(body, said)
+        self._made_with.update(provider.links(answer))
+        if provider.streams(path, body):
+            return streamed(provider.events(body, said), provider.stream_type)
+        return provider.reply(answer)
 
     def _said(self, body: JSON) -> Said:
         if isinstance(self._answers, str | AssistantMessage | Response):
