@@ -131,7 +131,7 @@ class GeminiProvider(Provider):
             list(_functions(request)),
             _choice(request),
             config.get("responseJsonSchema", config.get("responseSchema")),
-            asked=not any("functionResponse" in part for part in last["parts"]),
+            asked="text" in last["parts"][-1],
             wants_json=config.get("responseMimeType") == "application/json",
         )
 

@@ -39,7 +39,7 @@ def judge_schema(schema: JSON, place: str, rules: GeminiRules, findings: Finding
 
 
 def judge_json_schema(schema: Any, place: str, findings: Findings) -> None:
-    """A JSON Schema: its types are known, and beside a reference stand only names with a ``$``, and notes.
+    """A JSON Schema: its types are known, and beside a reference stands nothing that adds to it.
 
     Other keywords that Gemini does not read it passes over.
     """
