@@ -253,6 +253,8 @@ def _thinking(
 class _GeminiWire:
     """The `golem.wire.http.WireDialect` of Gemini: ties the pure parts together."""
 
+    takes_notes = True
+
     __slots__ = (
         "_credentials",
         "_options",
