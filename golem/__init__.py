@@ -5,6 +5,7 @@ Everything public is named here; adapters for model providers are in ``golem_ada
 
 from golem._run.evidence import partial_from as partial_from
 from golem.agent import Agent as Agent
+from golem.check import check_history as check_history
 from golem.codec import dump_history as dump_history
 from golem.codec import dump_message as dump_message
 from golem.codec import iter_history as iter_history
@@ -73,6 +74,8 @@ from golem.messages import UnknownMembers as UnknownMembers
 from golem.messages import UserMessage as UserMessage
 from golem.model import Model as Model
 from golem.model import Settings as Settings
+from golem.portability import Finding as Finding
+from golem.portability import HistoryCheck as HistoryCheck
 from golem.result import Partial as Partial
 from golem.result import Result as Result
 from golem.stream import RunStream as RunStream

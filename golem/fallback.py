@@ -8,7 +8,9 @@ from typing import Any
 
 from golem.closing import closable
 from golem.errors import ProviderError
+from golem.messages import Message
 from golem.model import Delta, Model, Request, Response
+from golem.portability import HistoryCheck, check_by, joined, name_of
 
 
 def _innermost(error: BaseException) -> BaseException:
@@ -42,6 +44,10 @@ class FallbackModel:
     def native_output(self) -> bool:
         """Whether every member can enforce an output schema."""
         return all(getattr(member, "native_output", False) for member in self._members)
+
+    def check(self, messages: Sequence[Message]) -> HistoryCheck:
+        """What each member would do to a repaired history; every finding names its member."""
+        return joined([(name_of(member), check_by(member, messages)) for member in self._members])
 
     async def generate(self, request: Request) -> Response:
         """The answer of the first member that gives one."""

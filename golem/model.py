@@ -170,9 +170,10 @@ Delta = TextDelta | ThinkingDelta | ToolCallDelta
 class Model(Protocol):
     """A model at some provider. Immutable; shared by any number of runs and event loops.
 
-    Two members are optional. ``native_output``: True where the provider enforces a
+    Three members are optional. ``native_output``: True where the provider enforces a
     `Request.output_schema`. ``batches(request)``: as `stream`, with deltas that came together in
-    one sequence, so that a run waits once for what came at once.
+    one sequence, so that a run waits once for what came at once. ``check(messages)``: a
+    `golem.portability.HistoryCheck` of a repaired history, for `golem.check_history`.
 
     Both methods raise `golem.errors.ProviderError` for what goes wrong with the provider and
     `golem.errors.UnsupportedContentError` before anything is sent. Both give the same response

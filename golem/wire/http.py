@@ -27,8 +27,11 @@ import httpx
 from anyio.lowlevel import RunVar
 
 from golem.errors import APIError, ProviderError, TransportError
+from golem.messages import Message
 from golem.model import Delta, Request, Response
+from golem.portability import HistoryCheck, name_of
 from golem.wire.failures import is_redirect_fault, redirected, too_large, translated
+from golem.wire.notes import taken
 
 DEFAULT_TIMEOUT: Final = 600.0
 """Seconds without a byte from the server. Reasoning models think for minutes before the first
@@ -178,6 +181,15 @@ class HTTPModel:
         self._client = http_client
         self._failures = _errors_of(http_client)
         self._timeout = timeout
+
+    def check(self, messages: Sequence[Message]) -> HistoryCheck:
+        """What a request does to a repaired history, for `golem.check_history`. Sends nothing.
+
+        Unknown where the dialect does not say that it takes notes (``takes_notes = True``).
+        """
+        if not getattr(self._wire, "takes_notes", False):
+            return HistoryCheck(unknown=(name_of(self),))
+        return taken(lambda: self._wire.encode(Request(messages), stream=False))
 
     async def generate(self, request: Request) -> Response:
         """The complete answer. See `golem.model.Model.generate`."""

@@ -480,3 +480,17 @@ def test_media_that_a_model_made_stand_in_its_turn() -> None:
     assert shape(wire([*ASK, drawn]))[1] == "model:text,inlineData"
     spoken = AssistantMessage("here", parts=(Part.audio(b"x", "audio/wav"),))
     assert shape(wire([*ASK, spoken]))[1] == "model:text"
+
+
+@pytest.mark.parametrize(
+    ("signature", "sent"),
+    [
+        *((good, True) for good in ("c2ln", "c2", "c2==", "c2l", "c2l=", "_-+/")),
+        *((bad, False) for bad in ("", "0", "c2lnc", "c2=", "c2ln=", "====", "c 2l", "enc|x")),
+    ],
+)
+def test_only_what_is_base64_is_sent_as_a_signature(signature: str, sent: bool) -> None:
+    call = ToolCall.of("c", "f", "{}", signature)
+    history = [UserMessage("q"), AssistantMessage(tool_calls=(call,))]
+    (part,) = wire(history, model="gemini-2.5-flash")[1]["parts"]
+    assert part.get("thoughtSignature", "") == (signature if sent else "")

@@ -16,19 +16,32 @@ from typing import Final, NamedTuple
 from msgspec import Raw
 
 from golem import rawjson
-from golem.errors import UnsupportedContentError
 from golem.messages import (
     AssistantMessage,
     Message,
     Part,
     SystemMessage,
+    Thinking,
     ToolCall,
     ToolMessage,
     UserMessage,
 )
+from golem.wire.notes import bind, note, placed, refuse, settle
 from golem_adapters._toolkit.body import Wire
 from golem_adapters._toolkit.calls import INTERRUPTED, CallIds, embedded_args, wire_tool_name
 from golem_adapters._toolkit.lenient import text
+from golem_adapters._toolkit.noting import (
+    AS_USER,
+    LOOSE,
+    NO_TEXT,
+    UNSIGNED,
+    medium,
+    note_calls,
+    note_native,
+    note_parts,
+    note_sound,
+    note_thinking,
+)
 from golem_adapters.anthropic.blocks import (
     REDACTED,
     TEXT,
@@ -71,12 +84,13 @@ def conversation(
     Raises UnsupportedContentError for a part of a message that the wire cannot carry.
     """
     walk = _Walk(dialect)
-    for index, message in enumerate(messages):
+    for index, message in placed(messages):
         walk.take(index, message)
     walk.end_batch()
     turns = settled(walk.turns)
     mode = mode_of(turns, thinking)
     close(turns, mode)
+    settle(lambda: [entry.block for turn in turns for entry in turn.entries])
     written = [{"role": t.role, "content": [e.block for e in t.entries]} for t in turns]
     return Conversation(walk.system, written, mode)
 
@@ -128,6 +142,7 @@ class _Walk:
         if not message.content.strip():
             return
         if self.turns:
+            note("flattened", "content", "instructions", AS_USER)
             self._say("user", [said(message.content)])
         else:
             self.system.append(text_block(message.content))
@@ -135,6 +150,8 @@ class _Walk:
     def _user(self, index: int, message: UserMessage) -> None:
         entries = [said(message.content)] if message.content.strip() else []
         entries += map(_medium, self._blocks(index, message.parts, message.parts))
+        if not entries:
+            note("flattened", "content", "blank text", f"goes out as {SAID_NOTHING!r}")
         self._say("user", entries or [said(SAID_NOTHING)])
 
     # --- assistant turns
@@ -146,11 +163,17 @@ class _Walk:
             entries = self._as_it_came(blocks, message, wire_ids)
         else:
             entries = self._from_fields(message, wire_ids)
+        note_calls(message.tool_calls, wire_ids, args=embedded_args)
+        note_native(message, self._dialect.name, sent=bool(blocks))
         if entries:
             self._say("assistant", entries)
+        elif not message.parts:
+            note("dropped", "", "answer", NO_TEXT)
         # The transcript of a spoken answer is its content: the sound need not go back.
         parts = tuple(p for p in message.parts if not (p.kind == "audio" and message.content))
+        note_sound(parts, message.parts)
         if parts:
+            note_parts(parts, message.parts)
             self._attach("Part of the answer above:", self._blocks(index, parts, message.parts))
 
     def _as_it_came(
@@ -159,12 +182,18 @@ class _Walk:
         """The provider's own blocks, to the byte; calls as they are known in this request."""
         calls = iter(zip(message.tool_calls, wire_ids, strict=True))
         entries: list[Entry] = []
+        kept: list[Entry] = []
         for block in blocks:
             if block.kind == TOOL_USE:
                 call, wire_id = next(calls)
                 entries.append(_called(block, call, wire_id))
             else:
-                entries += self._kept(block)
+                kept = self._kept(block)
+                entries += kept
+                if not kept and block.kind in THOUGHTS:
+                    note("dropped", "native", "native thinking", UNSIGNED)
+                elif kept and (block.kind in THOUGHTS or kept[0].id or kept[0].answers):
+                    bind(kept[0].block, "native", f"native {block.kind}", LOOSE)
         return entries
 
     def _kept(self, block: Block) -> list[Entry]:
@@ -184,6 +213,8 @@ class _Walk:
         Thinking of a turn whose native blocks do not fit was part of something else.
         """
         entries = self._thoughts(message) if message.native is None else []
+        if message.native is not None:
+            note_thinking(message, (), self._dialect.name)
         if message.content.strip():
             entries.append(said(message.content))
         for call, wire_id in zip(message.tool_calls, wire_ids, strict=True):
@@ -192,18 +223,24 @@ class _Walk:
 
     def _thoughts(self, message: AssistantMessage) -> list[Entry]:
         entries: list[Entry] = []
-        for block in message.thinking:
-            if block.provider != self._dialect.name:
-                continue
-            if block.redacted:
-                entries.append(Entry({"type": REDACTED, "data": block.redacted}, REDACTED))
-                continue
-            wire: Wire = {"type": THINKING, "thinking": block.text}
-            if block.signature:
-                wire["signature"] = block.signature
-            if block.signature or (block.text and self._dialect.unsigned_thinking):
-                entries.append(Entry(wire, THINKING))
+        sent: list[int] = []
+        for number, block in enumerate(message.thinking):
+            entry = self._thought(block) if block.provider == self._dialect.name else None
+            if entry is not None:
+                bind(entry.block, f"thinking[{number}]", "thinking", LOOSE)
+                entries.append(entry)
+                sent.append(number)
+        note_thinking(message, sent, self._dialect.name)
         return entries
+
+    def _thought(self, block: Thinking) -> Entry | None:
+        if block.redacted:
+            return Entry({"type": REDACTED, "data": block.redacted}, REDACTED)
+        wire: Wire = {"type": THINKING, "thinking": block.text}
+        if block.signature:
+            wire["signature"] = block.signature
+        sendable = block.signature or (block.text and self._dialect.unsigned_thinking)
+        return Entry(wire, THINKING) if sendable else None
 
     # --- results
 
@@ -216,6 +253,7 @@ class _Walk:
         if message.failed:
             self._answer(wire_id, words or FAILED, failed=True)  # text only, and never none
             if parts:
+                note_parts(message.parts, message.parts)
                 label = f"Attached to the result of {message.tool_name or 'the tool'} ({wire_id}):"
                 self._attach(label, parts)
         elif parts:
@@ -242,8 +280,9 @@ class _Walk:
         for part in parts:
             wire = content_block(part)
             if isinstance(wire, str):
-                place = f"messages[{index}].parts[{among.index(part)}]"
-                raise UnsupportedContentError(f"{place}: {wire} in Messages ({self._dialect.name})")
+                why = f"{wire} in Messages ({self._dialect.name})"
+                refuse(index, f"parts[{among.index(part)}]", medium(part), why)
+                continue
             found.append(wire)
         return found
 

@@ -204,6 +204,8 @@ def _thinking(given: ThinkingMode | int | Mapping[str, Any] | None) -> Mapping[s
 class _MessagesWire:
     """The `golem.wire.http.WireDialect` of Messages: ties the pure parts together."""
 
+    takes_notes = True
+
     __slots__ = (
         "_credentials",
         "_headers",

@@ -15,7 +15,6 @@ from typing import Final, NamedTuple
 from msgspec import Raw
 
 from golem import rawjson
-from golem.errors import UnsupportedContentError
 from golem.messages import (
     AssistantMessage,
     Message,
@@ -25,9 +24,22 @@ from golem.messages import (
     ToolMessage,
     UserMessage,
 )
+from golem.wire.notes import bind, note, placed, refuse, settle
 from golem_adapters._toolkit.body import Wire
 from golem_adapters._toolkit.calls import INTERRUPTED, CallIds, embedded_args, wire_tool_name
 from golem_adapters._toolkit.lenient import members
+from golem_adapters._toolkit.noting import (
+    AS_USER,
+    LOOSE,
+    NO_TEXT,
+    UNSIGNED,
+    medium,
+    note_calls,
+    note_native,
+    note_parts,
+    note_sound,
+    note_thinking,
+)
 from golem_adapters.bedrock.blocks import (
     REASONING,
     TEXT,
@@ -66,10 +78,12 @@ def conversation(messages: Iterable[Message], dialect: ConverseDialect) -> Conve
     Raises UnsupportedContentError for a part of a message that the family cannot take.
     """
     walk = _Walk(dialect)
-    for index, message in enumerate(messages):
+    for index, message in placed(messages):
         walk.take(index, message)
     walk.end_batch()
-    return Conversation(walk.system, settled(walk.turns, dialect), walk.called)
+    turns = settled(walk.turns, dialect)
+    settle(lambda: [entry.block for turn in turns for entry in turn.entries])
+    return Conversation(walk.system, turns, walk.called)
 
 
 class _Walk:
@@ -122,6 +136,7 @@ class _Walk:
         if not message.content.strip():
             return
         if self.turns or not self._dialect.system:
+            note("flattened", "content", "instructions", AS_USER)
             self._say("user", [said(message.content)])
         else:
             self.system.append({TEXT: message.content})
@@ -129,6 +144,8 @@ class _Walk:
     def _user(self, index: int, message: UserMessage) -> None:
         entries = [said(message.content)] if message.content.strip() else []
         entries += self._blocks(index, message.parts, message.parts)
+        if not entries:
+            note("flattened", "content", "blank text", f"goes out as {SAID_NOTHING!r}")
         self._say("user", entries or [said(SAID_NOTHING)])
 
     # --- assistant turns
@@ -137,15 +154,22 @@ class _Walk:
         blocks = own_blocks(message, self._dialect.name)
         wire_ids = self._ids.open_turn(call.id for call in message.tool_calls)
         self.called.update(dict.fromkeys(wire_tool_name(c.name) for c in message.tool_calls))
-        if blocks and self._paired(blocks):
+        came = bool(blocks) and self._paired(blocks)
+        if came:
             entries = self._as_it_came(blocks, message, wire_ids)
         else:
             entries = self._from_fields(message, wire_ids)
+        note_calls(message.tool_calls, wire_ids, args=embedded_args)
+        note_native(message, self._dialect.name, sent=came)
         if entries:
             self._say("assistant", entries)
+        elif not message.parts:
+            note("dropped", "", "answer", NO_TEXT)
         # The transcript of a spoken answer is its content: the sound need not go back.
         parts = tuple(p for p in message.parts if not (p.kind == "audio" and message.content))
+        note_sound(parts, message.parts)
         if parts:
+            note_parts(parts, message.parts)
             self._attach("Part of the answer above:", self._blocks(index, parts, message.parts))
 
     def _paired(self, blocks: list[Block]) -> bool:
@@ -169,6 +193,10 @@ class _Walk:
                 entries.append(_called(block, call, wire_id))
             elif _may_go_back(block):
                 entries.append(Entry(_verbatim(block), block.kind))
+                if block.kind == REASONING:
+                    bind(entries[-1].block, "native", "native thinking", LOOSE)
+            elif block.kind == REASONING:
+                note("dropped", "native", "native thinking", UNSIGNED)
         return entries
 
     def _from_fields(self, message: AssistantMessage, wire_ids: list[str]) -> list[Entry]:
@@ -177,6 +205,8 @@ class _Walk:
         Thinking of a turn whose native blocks do not fit was part of something else.
         """
         entries = self._thoughts(message) if message.native is None else []
+        if message.native is not None:
+            note_thinking(message, (), self._dialect.name)
         if message.content.strip():
             entries.append(said(message.content))
         for call, wire_id in zip(message.tool_calls, wire_ids, strict=True):
@@ -186,7 +216,8 @@ class _Walk:
     def _thoughts(self, message: AssistantMessage) -> list[Entry]:
         """The thinking that its maker has signed or hidden; other thinking no model takes back."""
         entries: list[Entry] = []
-        for block in message.thinking:
+        sent: list[int] = []
+        for number, block in enumerate(message.thinking):
             if block.provider != self._dialect.name:
                 continue
             if block.redacted:
@@ -194,6 +225,11 @@ class _Walk:
             elif block.signature:
                 readable = {"text": block.text, "signature": block.signature}
                 entries.append(Entry({REASONING: {"reasoningText": readable}}, REASONING))
+            else:
+                continue
+            bind(entries[-1].block, f"thinking[{number}]", "thinking", LOOSE)
+            sent.append(number)
+        note_thinking(message, sent, self._dialect.name)
         return entries
 
     # --- results
@@ -211,7 +247,10 @@ class _Walk:
         elif not inside:
             content.append({TEXT: FAILED if message.failed else NO_RESULT})
         self._answer(wire_id, content, failed=message.failed)
+        if message.failed and not self._dialect.status:
+            note("dropped", "failed", "failed", "the family takes no mark of a failed call")
         if outside:
+            note_parts([p for p in message.parts if p.kind in _kinds(outside)], message.parts)
             label = f"Attached to the result of {message.tool_name or 'the tool'} ({wire_id}):"
             self._attach(label, outside)
 
@@ -233,10 +272,15 @@ class _Walk:
             self._documents += part.kind == "document"
             wire = content_block(part, self._dialect, self._documents)
             if isinstance(wire, str):
-                place = f"messages[{index}].parts[{among.index(part)}]"
-                raise UnsupportedContentError(f"{place}: {wire} in Converse ({self._dialect.name})")
+                why = f"{wire} in Converse ({self._dialect.name})"
+                refuse(index, f"parts[{among.index(part)}]", medium(part), why)
+                continue
             found.append(Entry(wire, part.kind))
         return found
+
+
+def _kinds(entries: list[Entry]) -> set[str]:
+    return {entry.kind for entry in entries}
 
 
 def _may_go_back(block: Block) -> bool:

@@ -195,6 +195,8 @@ def _address_of(region: str) -> str:
 class _ConverseWire:
     """The `golem.wire.http.WireDialect` of Converse: ties the pure parts together."""
 
+    takes_notes = True
+
     __slots__ = (
         "_options",
         "_path",

@@ -16,18 +16,29 @@ from typing import Any, Final, NamedTuple
 from msgspec import Raw
 
 from golem import rawjson
-from golem.errors import UnsupportedContentError
 from golem.messages import (
     AssistantMessage,
     Message,
     Part,
     SystemMessage,
+    Thinking,
     ToolCall,
     ToolMessage,
     UserMessage,
 )
+from golem.wire.notes import note, placed, refuse
 from golem_adapters._toolkit.body import Wire
 from golem_adapters._toolkit.calls import INTERRUPTED, CallIds, embedded_args, wire_tool_name
+from golem_adapters._toolkit.noting import (
+    AS_USER,
+    BEHIND,
+    NO_TEXT,
+    medium,
+    note_calls,
+    note_native,
+    note_sound,
+    note_thinking,
+)
 from golem_adapters.gemini.dialect import CALL_IDS, PROVIDER, TOOL_NAME, GeminiDialect, Traits
 from golem_adapters.gemini.media import RESULT_TYPES, content_part, media_type_of
 from golem_adapters.gemini.parts import CALL, SIGNATURE, WirePart, asked, own_parts, sendable
@@ -74,7 +85,7 @@ def conversation(
     Raises UnsupportedContentError for a part of a message that the wire cannot carry.
     """
     walk = _Walk(dialect, traits)
-    for index, message in enumerate(messages):
+    for index, message in placed(messages):
         walk.take(index, message)
     walk.end()
     return Conversation(walk.system, walk.contents)
@@ -132,6 +143,7 @@ class _Walk:
         if not message.content.strip():
             return
         if self.contents:
+            note("flattened", "content", "instructions", AS_USER)
             self._say(USER, [_said(message.content)])
         else:
             self.system.append(_said(message.content))
@@ -139,6 +151,8 @@ class _Walk:
     def _user(self, index: int, message: UserMessage) -> None:
         parts = [_said(message.content)] if message.content.strip() else []
         parts += self._sent(index, message.parts, message.parts)
+        if not parts:
+            note("flattened", "content", "blank text", f"goes out as {SAID_NOTHING!r}")
         self._say(USER, parts or [_said(SAID_NOTHING)])
 
     # --- the model's turns
@@ -148,8 +162,33 @@ class _Walk:
         wire_ids = self._ids.open_turn(call.id for call in message.tool_calls)
         calls = list(zip(message.tool_calls, wire_ids, strict=True))
         parts = self._as_it_came(own, calls) if own else self._from_fields(index, message, calls)
+        self._note(message, wire_ids, parts, came=bool(own))
         if parts:
             self._say(MODEL, parts)
+
+    def _note(
+        self,
+        message: AssistantMessage,
+        wire_ids: list[str],
+        parts: list[Wire | Raw],
+        *,
+        came: bool,
+    ) -> None:
+        calls, thinking = message.tool_calls, message.thinking
+        everything = range(max(len(calls), len(thinking)))
+        signed = [n for n, call in enumerate(calls) if _own_signature(message, call)]
+        sent = [n for n, block in enumerate(thinking) if parts and _is_own(block)]
+        note_calls(
+            calls,
+            wire_ids,
+            names=TOOL_NAME,
+            args=embedded_args,
+            signed=everything if came else signed,
+        )
+        note_thinking(message, everything if came else sent, PROVIDER)
+        note_native(message, PROVIDER, sent=came)
+        if not parts:
+            note("dropped", "", "answer", NO_TEXT)
 
     def _as_it_came(
         self, own: list[WirePart], calls: list[tuple[ToolCall, str]]
@@ -176,6 +215,7 @@ class _Walk:
             parts.append(_said(message.content))
         # The transcript of a spoken answer is its content: the sound need not go back.
         media = tuple(p for p in message.parts if not (p.kind == "audio" and message.content))
+        note_sound(media, message.parts)
         parts += self._sent(index, media, message.parts)
         for call, wire_id in calls:
             signature = call.signature if _own_signature(message, call) else ""
@@ -204,6 +244,7 @@ class _Walk:
         self._answers[wire_id] = {"response": response, **({"parts": within} if within else {})}
         if beside := [part for part in media if part not in within]:
             label = f"Attached to the result of {message.tool_name or 'the tool'} ({wire_id}):"
+            note("flattened", "parts", "media", BEHIND)
             self._media += [_said(label), *beside]
 
     def _fits_result(self, part: Wire) -> bool:
@@ -230,8 +271,9 @@ class _Walk:
         for part in parts:
             wire = content_part(part)
             if isinstance(wire, str):
-                place = f"messages[{index}].parts[{among.index(part)}]"
-                raise UnsupportedContentError(f"{place}: {wire} to Gemini")
+                member = f"parts[{among.index(part)}]"
+                refuse(index, member, medium(part), f"{wire} to Gemini")
+                continue
             found.append(wire)
         return found
 
@@ -284,7 +326,12 @@ def _thoughts(message: AssistantMessage) -> list[Wire]:
     parts: list[Wire] = []
     for block in message.thinking:
         signed = sendable(block.signature)
-        if block.provider == PROVIDER and (signed or block.text.strip()):
+        if _is_own(block):
             wire: Wire = {"text": block.text, "thought": True}
             parts.append({**wire, SIGNATURE: block.signature} if signed else wire)
     return parts
+
+
+def _is_own(block: Thinking) -> bool:
+    """Whether a thought is Gemini's own, and says or proves something."""
+    return block.provider == PROVIDER and (sendable(block.signature) or bool(block.text.strip()))

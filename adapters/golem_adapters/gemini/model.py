@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import quote
 
 from golem.errors import APIError
@@ -121,10 +121,6 @@ class Gemini(HTTPModel):
         parallel_tool_calls: bool | None = None,
         extra_body: Mapping[str, Any] | None = None,
     ) -> None:
-        if dialect is None:
-            record = VERTEX if project or location else AI_STUDIO
-        else:
-            record = dialect_named(dialect)
         settings = Settings(
             max_tokens=max_tokens,
             temperature=temperature,
@@ -139,20 +135,13 @@ class Gemini(HTTPModel):
         )
         thoughts = _thinking(thinking, include_thoughts)
         options = Options(thoughts, tuple(safety_settings), tuple(server_tools))
-        url = base_url or os.environ.get(record.base_url_variable) or ""
-        place = Place.found(project, location) if record.vertex else Place()
-        credentials = _credentials(record, api_key, token, bool(url))
-        if record.vertex and not place.project and not api_key and "projects/" not in model:
+        record = _record(dialect, project, location)
+        server = _server(record, base_url, api_version, project, location)
+        credentials = _credentials(record, api_key, token, server.given)
+        if record.vertex and not (server.place.project or api_key or "projects/" in model):
             raise ValueError("no project for Vertex: give project=… or set GOOGLE_CLOUD_PROJECT")
         self._gemini = _GeminiWire(
-            model_name(model),
-            record,
-            address(url or record.base_url or place.address),
-            word(api_version or record.version, "version"),
-            place,
-            credentials,
-            settings,
-            options,
+            model_name(model), record, server, credentials, settings, options
         )
         super().__init__(self._gemini, http_client=http_client, timeout=timeout)
 
@@ -196,6 +185,40 @@ class Gemini(HTTPModel):
         return f"Gemini({self.model!r}, base_url={self.base_url!r})"
 
 
+class _Server(NamedTuple):
+    """Where requests go; `given`: whether the address was, by the caller or the environment."""
+
+    base_url: str
+    version: str
+    place: Place
+    given: bool
+
+
+def _record(
+    dialect: str | GeminiDialect | None, project: str | None, location: str | None
+) -> GeminiDialect:
+    if dialect is None:
+        return VERTEX if project or location else AI_STUDIO
+    return dialect_named(dialect)
+
+
+def _server(
+    record: GeminiDialect,
+    base_url: str | None,
+    version: str | None,
+    project: str | None,
+    location: str | None,
+) -> _Server:
+    url = base_url or os.environ.get(record.base_url_variable) or ""
+    place = Place.found(project, location) if record.vertex else Place()
+    return _Server(
+        address(url or record.base_url or place.address),
+        word(version or record.version, "version"),
+        place,
+        bool(url),
+    )
+
+
 def _credentials(
     record: GeminiDialect, api_key: str | None, token: Token | None, addressed: bool
 ) -> Credentials:
@@ -230,6 +253,8 @@ def _thinking(
 class _GeminiWire:
     """The `golem.wire.http.WireDialect` of Gemini: ties the pure parts together."""
 
+    takes_notes = True
+
     __slots__ = (
         "_credentials",
         "_options",
@@ -246,9 +271,7 @@ class _GeminiWire:
         self,
         model: str,
         dialect: GeminiDialect,
-        base_url: str,
-        version: str,
-        place: Place,
+        server: _Server,
         credentials: Credentials,
         settings: Settings,
         options: Options,
@@ -256,12 +279,12 @@ class _GeminiWire:
         self.model = model
         self.dialect = dialect
         self.traits: Traits = traits_of(model)
-        self.base_url = base_url
+        self.base_url = server.base_url
         self.settings = settings
         self._credentials = credentials
         self._options = options
-        self._resource = place.resource(model, vertex=dialect.vertex)
-        self._root = versioned(base_url, version)
+        self._resource = server.place.resource(model, vertex=dialect.vertex)
+        self._root = versioned(server.base_url, server.version)
 
     def encode(self, request: Request, *, stream: bool) -> HTTPCall:
         body = encode_request(

@@ -44,7 +44,7 @@ _PLAIN_MEMBERS: Final[Mapping[str, frozenset[str]]] = {
 """Members of parts that golem's fields stand for; null, false and empty ones need not go back."""
 
 _CALL_MEMBERS: Final = frozenset({"id", "name", "args"})
-_SENDABLE: Final = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
+_BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
 
 
 class WirePart(NamedTuple):
@@ -175,7 +175,9 @@ def thought(part: WirePart) -> tuple[Thinking, ...]:
 
 def sendable(signature: str) -> bool:
     """Whether a signature can be one of Gemini's, whose are base64; others break the request."""
-    return _SENDABLE.fullmatch(signature) is not None
+    letters = len(signature.rstrip("="))
+    padded = len(signature) - letters in (0, -letters % 4)
+    return letters % 4 != 1 and padded and _BASE64.fullmatch(signature) is not None
 
 
 # --- going back

@@ -152,6 +152,8 @@ class ChatWire:
     `base_url` is the address up to and without ``/chat/completions``.
     """
 
+    takes_notes = True
+
     __slots__ = ("_credentials", "_headers", "_url", "base_url", "dialect", "model", "settings")
 
     def __init__(

@@ -16,6 +16,7 @@ from msgspec import Raw
 from golem.messages import AssistantMessage, Native, Thinking
 from golem_adapters._toolkit.bounds import room_for
 from golem_adapters._toolkit.lenient import clean, objects, text
+from golem_adapters.openai.dialect import ChatDialect
 
 Detail = dict[str, Any]
 
@@ -173,6 +174,25 @@ def reasoning_details(message: AssistantMessage, provider: str) -> list[Raw]:
     if [block for block in mine if block in told] != told:
         return []
     return list(native.items)
+
+
+def sent_reasoning(
+    message: AssistantMessage, turn: dict[str, Any], dialect: ChatDialect
+) -> list[int]:
+    """Which thinking blocks of `message` are in the `turn` that was written for it."""
+    name = dialect.name
+    own = [n for n, block in enumerate(message.thinking) if block.provider == name]
+    if details := turn.get("reasoning_details"):
+        read = [msgspec.json.decode(bytes(item), type=dict[str, Any]) for item in details]
+        told = _thinking(read, name)
+        return [n for n in own if message.thinking[n] in told]
+    readable = dialect.reasoning_out == "chunks" and isinstance(turn["content"], list)
+    if readable or turn.get(dialect.reasoning_out):
+        return [n for n in own if message.thinking[n].text]
+    if "extra_content" in turn:
+        signature = own_signature(message, name)
+        return [n for n in own if message.thinking[n].signature == signature][:1]
+    return []
 
 
 def _thinking(blocks: list[Detail], provider: str) -> tuple[Thinking, ...]:

@@ -11,14 +11,28 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from golem.errors import UnsupportedContentError
 from golem.messages import AssistantMessage, Part, SystemMessage, ToolCall, ToolMessage, UserMessage
 from golem.model import OutputSchema, Request, Settings, ToolChoice
+from golem.wire.notes import note, noting, placed, refuse
 from golem_adapters._toolkit.body import Wire, encoded, parallel_switch, schema_words
 from golem_adapters._toolkit.calls import INTERRUPTED, CallIds, wire_args, wire_tool_name
+from golem_adapters._toolkit.noting import (
+    NO_TEXT,
+    medium,
+    note_calls,
+    note_native,
+    note_parts,
+    note_sound,
+    note_thinking,
+)
 from golem_adapters.openai.dialect import ChatDialect
 from golem_adapters.openai.media import content_part
-from golem_adapters.openai.reasoning import own_reasoning, own_signature, reasoning_details
+from golem_adapters.openai.reasoning import (
+    own_reasoning,
+    own_signature,
+    reasoning_details,
+    sent_reasoning,
+)
 
 _SCHEMA_NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
@@ -121,7 +135,7 @@ class _Messages:
     def encoded(self, request: Request) -> list[Wire]:
         if request.output_schema is not None and self._dialect.structured_output != "json_schema":
             self._system(SystemMessage(schema_words(request.output_schema)))
-        for index, message in enumerate(request.messages):
+        for index, message in placed(request.messages):
             if not isinstance(message, ToolMessage):
                 self._end_batch()
             match message:
@@ -166,11 +180,26 @@ class _Messages:
                 turn["tool_calls"] = [
                     self._call(call, wire_id) for call, wire_id in zip(calls, wire_ids, strict=True)
                 ]
+                signed = range(len(calls)) if self._dialect.google_signatures else ()
+                note_calls(calls, wire_ids, signed=signed)
             self._out.append(turn)
+            self._note(message, turn)
+        else:
+            note("dropped", "", "answer", NO_TEXT)
         # The transcript of a spoken answer is its content: the sound need not go back.
         parts = tuple(p for p in message.parts if not (p.kind == "audio" and message.content))
+        note_sound(parts, message.parts)
         if parts:
+            note_parts(parts, message.parts)
             self._attach("Part of the answer above:", self._parts(index, parts, message.parts))
+
+    def _note(self, message: AssistantMessage, turn: Wire) -> None:
+        if not noting():
+            return
+        details = "reasoning_details" in turn
+        sent = sent_reasoning(message, turn, self._dialect)
+        note_thinking(message, sent, self._dialect.name)
+        note_native(message, self._dialect.name, sent=details)
 
     def _call(self, call: ToolCall, wire_id: str) -> Wire:
         function = {"name": wire_tool_name(call.name), "arguments": wire_args(call)}
@@ -207,9 +236,11 @@ class _Messages:
         if message.failed:
             # No flag on this wire: without the word a model takes a failure for a result.
             text = f"Error: {text}" if text else "Error: the tool failed."
+            note("flattened", "failed", "failed", "told in the text: there is no mark for it")
         self._out.append({"role": "tool", "tool_call_id": wire_id, "content": text})
         if message.parts:
             label = f"Attached to the result of {message.tool_name or 'the tool'} ({wire_id}):"
+            note_parts(message.parts, message.parts)
             self._attach(label, self._parts(index, message.parts))
 
     def _attach(self, label: str, parts: list[Wire]) -> None:
@@ -237,10 +268,9 @@ class _Messages:
         for part in parts:
             wire = content_part(part, self._dialect)
             if isinstance(wire, str):
-                number = (among or parts).index(part)
-                raise UnsupportedContentError(
-                    f"messages[{index}].parts[{number}]: {wire} in Chat Completions"
-                    f" ({self._dialect.name})"
-                )
+                member = f"parts[{(among or parts).index(part)}]"
+                why = f"{wire} in Chat Completions ({self._dialect.name})"
+                refuse(index, member, medium(part), why)
+                continue
             found.append(wire)
         return found

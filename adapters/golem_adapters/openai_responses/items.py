@@ -219,3 +219,24 @@ def sealed_reasoning(message: AssistantMessage, provider: str) -> Item | None:
     summary = [{"type": "summary_text", "text": block.text} for block in mine if block.text]
     sealed = own[0].signature or own[0].redacted
     return {"type": REASONING, "summary": summary, "encrypted_content": sealed}
+
+
+def sent_thinking(
+    message: AssistantMessage, provider: str, *, came: bool, sealed: bool
+) -> Sequence[int]:
+    """Which thinking blocks are in what was written for `message`.
+
+    `came`: its items, as they came; `sealed`: reasoning is among what was written.
+    """
+    if came:
+        return range(len(message.thinking)) if sealed else ()
+    own = sealed_reasoning(message, provider) if sealed else None
+    if own is None:
+        return ()
+    carriers = [b for b in message.thinking if b.provider == provider]
+    proof = next(b for b in carriers if b.signature or b.redacted)
+    return [
+        number
+        for number, block in enumerate(message.thinking)
+        if block.provider == provider and block.id == proof.id
+    ]

@@ -149,6 +149,8 @@ class OpenAIResponses(HTTPModel):
 class _ResponsesWire:
     """The `golem.wire.http.WireDialect` of Responses: ties the pure parts together."""
 
+    takes_notes = True
+
     __slots__ = (
         "_credentials",
         "_headers",

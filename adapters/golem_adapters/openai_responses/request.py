@@ -25,9 +25,19 @@ from golem.messages import (
     UserMessage,
 )
 from golem.model import OutputSchema, Request, Settings, ToolChoice
+from golem.wire.notes import note, noting, placed, refuse
 from golem_adapters._toolkit.body import Wire, encoded, parallel_switch, schema_words
 from golem_adapters._toolkit.calls import INTERRUPTED, CallIds, wire_args, wire_tool_name
 from golem_adapters._toolkit.lenient import text
+from golem_adapters._toolkit.noting import (
+    NO_TEXT,
+    medium,
+    note_calls,
+    note_native,
+    note_parts,
+    note_sound,
+    note_thinking,
+)
 from golem_adapters.openai_responses.dialect import OWN_CALL_IDS, ResponsesDialect
 from golem_adapters.openai_responses.items import (
     CALLS,
@@ -41,6 +51,7 @@ from golem_adapters.openai_responses.items import (
     kind,
     own_items,
     sealed_reasoning,
+    sent_thinking,
 )
 from golem_adapters.openai_responses.media import content_part, fits_in_result
 
@@ -166,7 +177,7 @@ class _Input:
     def encoded(self, request: Request) -> list[Wire | Raw]:
         if request.output_schema is not None and self._dialect.structured_output != "json_schema":
             self._say(self._dialect.system_role, schema_words(request.output_schema))
-        for index, message in enumerate(request.messages):
+        for index, message in placed(request.messages):
             if not isinstance(message, ToolMessage):
                 self._end_batch()
             match message:
@@ -199,19 +210,36 @@ class _Input:
         wire_ids = self._ids.open_turn(
             (call.id for call in message.tool_calls), OWN_CALL_IDS if items else None
         )
-        if items and self._goes_as_it_came(items, message, wire_ids):
+        came = bool(items) and self._goes_as_it_came(items, message, wire_ids)
+        if came:
             self._turn = self._verbatim(items)
         elif items:
             self._turn = _without_ids([item for _, item in items], message, wire_ids)
         else:
             self._turn = _from_fields(message, wire_ids, self._dialect)
+        self._note(message, wire_ids, came=came)
         self._custom = {entry.call_id for entry in self._turn if entry.kind == CUSTOM_CALL}
         if any(entry.kind == IMAGE_CALL for entry in self._turn):
             return  # what the server made is among its items
         # The transcript of a spoken answer is its content: the sound need not go back.
         parts = tuple(p for p in message.parts if not (p.kind == "audio" and message.content))
+        note_sound(parts, message.parts)
         if parts:
+            note_parts(parts, message.parts)
             self._attach("Part of the answer above:", self._parts(index, parts, message.parts))
+
+    def _note(self, message: AssistantMessage, wire_ids: list[str], *, came: bool) -> None:
+        name, turn = self._dialect.name, self._turn
+        while turn and turn[-1].kind == REASONING:
+            turn = turn[:-1]  # it led to nothing
+        written = came and len(turn) == len(self._turn)
+        note_calls(message.tool_calls, wire_ids)
+        if noting():
+            sealed = any(entry.kind == REASONING for entry in turn)
+            note_thinking(message, sent_thinking(message, name, came=came, sealed=sealed), name)
+        note_native(message, name, sent=written)
+        if not turn and not message.parts:
+            note("dropped", "", "answer", NO_TEXT)
 
     def _goes_as_it_came(
         self, items: list[tuple[Raw, Item]], message: AssistantMessage, wire_ids: list[str]
@@ -252,6 +280,7 @@ class _Input:
         if message.failed:
             # No flag on this wire: without the word a model takes a failure for a result.
             said = f"Error: {said}" if said else "Error: the tool failed."
+            note("flattened", "failed", "failed", "told in the text: there is no mark for it")
         inside = tuple(p for p in message.parts if fits_in_result(p, self._dialect))
         output: object = said
         if inside:
@@ -259,6 +288,7 @@ class _Input:
             output = spoken + self._parts(index, inside, message.parts)
         self._answer(wire_id, output)
         if beside := tuple(p for p in message.parts if p not in inside):
+            note_parts(beside, message.parts)
             label = f"Attached to the result of {message.tool_name or 'the tool'} ({wire_id}):"
             self._attach(label, self._parts(index, beside, message.parts))
 
@@ -310,10 +340,9 @@ class _Input:
         for part in parts:
             wire = content_part(part, self._dialect)
             if isinstance(wire, str):
-                raise UnsupportedContentError(
-                    f"messages[{index}].parts[{among.index(part)}]: {wire} in Responses"
-                    f" ({self._dialect.name})"
-                )
+                why = f"{wire} in Responses ({self._dialect.name})"
+                refuse(index, f"parts[{among.index(part)}]", medium(part), why)
+                continue
             found.append(wire)
         return found
 

@@ -185,7 +185,7 @@ CHECKS: Final[tuple[Check, ...]] = (
 
 
 def _answer(subject: Subject) -> AssistantMessage:
-    calls = (ToolCall.of("abcDEF123", "f", '{"a": "b c d e f"}'),)
+    calls = (ToolCall.of("abcDEF123", "f", '{"a":"b c d e f"}'),)  # spelled as JSON is
     return AssistantMessage(_TEXT, tool_calls=() if "tools" in subject.lacks else calls)
 
 

@@ -1,9 +1,9 @@
 """Judges: loopback servers that refuse what a provider refuses, and misbehave on demand.
 
-``ChatJudge``, ``ResponsesJudge``, ``AnthropicJudge`` and ``BedrockJudge`` hold what an adapter
-sends to the provider's rules, answer a request that breaks one with the provider's own error, and
-everything else with real-looking answers, plain or streamed. They prove agreement with the rules
-on record, not acceptance by the provider.
+``ChatJudge``, ``ResponsesJudge``, ``AnthropicJudge``, ``GeminiJudge`` and ``BedrockJudge`` hold
+what an adapter sends to the provider's rules, answer a request that breaks one with the provider's
+own error, and everything else with real-looking answers, plain or streamed. They prove agreement
+with the rules on record, not acceptance by the provider.
 
 server, http         a judge: the server that plays a provider
 provider, answers    what it has to know of an API, and what answers are made from
@@ -12,9 +12,10 @@ findings             what a rule found
 
 chat, chat_*         Chat Completions, and in what the servers that speak it differ
 responses, …_*       Responses, likewise
-common_rules, media_rules, openai_words    what both have in common
 anthropic, …_*       Anthropic's Messages: rules, turns, blocks, tools, models, words
 bedrock, …_*         Bedrock's Converse: rules, turns, blocks, families, words
+gemini, …_*          Gemini, at AI Studio and at Vertex AI
+common_rules, media_rules, openai_words    what several have in common
 
 An API of its own is one file beside ``chat``: a subclass of `Provider`.
 """
@@ -32,6 +33,9 @@ from golem.testing.judge.chat import ChatProvider as ChatProvider
 from golem.testing.judge.chat_rules import judge_chat as judge_chat
 from golem.testing.judge.chat_servers import ChatRules as ChatRules
 from golem.testing.judge.findings import Violation as Violation
+from golem.testing.judge.gemini import GeminiJudge as GeminiJudge
+from golem.testing.judge.gemini import GeminiProvider as GeminiProvider
+from golem.testing.judge.gemini_rules import judge_gemini as judge_gemini
 from golem.testing.judge.misbehave import Misbehavior as Misbehavior
 from golem.testing.judge.provider import Provider as Provider
 from golem.testing.judge.provider import Said as Said

@@ -52,6 +52,10 @@ class Provider(Protocol):
         """Whether a stream is asked for: by default a member of the body says so."""
         return body.get("stream") is True
 
+    def at(self, path: str) -> Provider:
+        """What answers at this path: another provider where it names the model or the method."""
+        return self
+
     @abstractmethod
     def judge(self, body: Any, made_with: Mapping[str, str]) -> list[Violation]:
         """What is wrong with a decoded body; `made_with`: what `links` told of earlier answers."""
@@ -97,6 +101,10 @@ class Provider(Protocol):
         return {}
 
     # --- failures
+
+    def to_wait(self, refusal: Reply, name: str, after: str) -> Reply:
+        """`refusal` that says to try again `after`, by default in the header of this name."""
+        return refusal.with_header(name, after)
 
     @abstractmethod
     def failure(self, message: str, status: int, code: str | None = None) -> JSON:

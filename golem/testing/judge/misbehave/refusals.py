@@ -21,12 +21,15 @@ def status(code: int, message: str = "") -> Act:
 
 
 def rate_limited(after: str = "", *, header: str = "retry-after") -> Act:
-    """429, to be tried again `after`: seconds or a date, or milliseconds as ``retry-after-ms``."""
+    """429, to be tried again `after`: seconds or a date, or milliseconds as ``retry-after-ms``.
+
+    It is said in this header, or where the provider says it: Gemini in the body.
+    """
     text = "Rate limit reached for requests. Please try again later."
 
     def act(reply: Reply, scene: Scene) -> Reply:
         refusal = _failure(reply, scene, text, 429, "rate_limit_exceeded")
-        return refusal.with_header(header, after) if after else refusal
+        return scene.provider.to_wait(refusal, header, after) if after else refusal
 
     return act
 
