@@ -67,7 +67,28 @@ def signed(block: dict[str, Any], proof: str) -> dict[str, Any]:
     return {**block, "data": proof} if block["type"] == "redacted_thinking" else block
 
 
-PIECES = conversations(st.lists(BLOCK, max_size=5))
+SEARCH = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
+USUAL = st.sampled_from(
+    [
+        [
+            {"type": "thinking", "thinking": "hm"},
+            SEARCH,
+            {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []},
+            {"type": "text", "text": "So it is."},
+        ],
+        [{"type": "thinking", "thinking": "hm"}, SEARCH],
+        [
+            {"type": "thinking", "thinking": "hm"},
+            {"type": "text", "text": "Let me see. "},
+            {"type": "redacted_thinking"},
+            {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {}},
+            {"type": "tool_use", "id": "toolu_2", "name": "f", "input": {}},
+        ],
+    ]
+)
+"""Answers as they come, beside those that nobody ever saw."""
+
+PIECES = conversations(st.lists(BLOCK, max_size=5) | USUAL)
 MODES = st.sampled_from(
     [None, {"type": "adaptive"}, {"type": "disabled"}, {"type": "enabled", "budget_tokens": 1024}]
 )

@@ -46,7 +46,24 @@ BLOCK = st.one_of(
         lambda given: {"toolResult": {"toolUseId": given, "content": [{"json": {"a": 1}}]}}
     ),
 )
-PIECES = conversations(st.lists(BLOCK, max_size=5))
+USUAL = st.sampled_from(
+    [
+        [
+            {"toolUse": {**SERVER, "toolUseId": "s_1"}},
+            {"toolResult": {"toolUseId": "s_1", "content": [{"json": {"a": 1}}]}},
+            {"text": "So it is."},
+        ],
+        [
+            {"reasoningContent": {"reasoningText": {"text": "hm"}}},
+            {"text": "Let me see."},
+            {"toolUse": {"toolUseId": "tooluse_1", "name": "f", "input": {}}},
+            {"toolUse": {"toolUseId": "tooluse_2", "name": "f", "input": {}}},
+        ],
+    ]
+)
+"""Answers as they come, beside those that nobody ever saw."""
+
+PIECES = conversations(st.lists(BLOCK, max_size=5) | USUAL)
 
 
 def signed(block: dict[str, Any], proof: str) -> dict[str, Any]:

@@ -53,7 +53,10 @@ FAILED: Final = "The tool failed."
 
 
 class Conversation(NamedTuple):
-    """A history on the wire; `called` are the wire names of the tools that it calls, in order."""
+    """A history on the wire.
+
+    `called` are the wire names of the tools that it calls, the service's own too, in order.
+    """
 
     system: list[Wire]
     turns: list[Turn]
@@ -169,6 +172,8 @@ class _Walk:
                 entries.append(_called(block, call, wire_id))
             elif _may_go_back(block):
                 entries.append(Entry(_verbatim(block), block.kind))
+                if block.kind == TOOL_USE:
+                    self.called[wire_tool_name(block.word("name"))] = None
         return entries
 
     def _from_fields(self, message: AssistantMessage, wire_ids: list[str]) -> list[Entry]:

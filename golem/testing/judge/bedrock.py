@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 import re
 import struct
@@ -14,6 +15,7 @@ from golem.messages import AssistantMessage, Thinking
 from golem.model import FinishReason, Response
 from golem.testing.judge.answers import counted, default_said, minted, pieces_of, with_ids
 from golem.testing.judge.anthropic import arguments, spelled
+from golem.testing.judge.bedrock_blocks import RESULT, kind_of
 from golem.testing.judge.bedrock_families import known_form
 from golem.testing.judge.bedrock_rules import judge_bedrock
 from golem.testing.judge.bedrock_turns import thoughts_of
@@ -30,6 +32,8 @@ _SIGNED: Final = re.compile(
     r"AWS4-HMAC-SHA256 Credential=([^/,]+)/(\d{8})/([a-z0-9-]+)/bedrock/aws4_request, ?"
     r"SignedHeaders=([a-z0-9;-]+), ?Signature=[0-9a-f]{64}"
 )
+_BLOCK: Final = 65536
+_HERE: Final = "HUGE"
 _ALGORITHM: Final = "AWS4-HMAC-SHA256"
 _WORDS: Final[Mapping[FinishReason, str]] = {
     "stop": "end_turn",
@@ -129,12 +133,12 @@ class BedrockProvider(Provider):
         ]
         wanted = members(members(body.get("outputConfig")).get("textFormat"))
         schema = members(members(wanted.get("structure")).get("jsonSchema")).get("schema")
-        last = members(elements(body.get("messages"))[-1])
+        last = elements(members(elements(body.get("messages"))[-1]).get("content"))
         return default_said(
             tools,
             _choice(members(config.get("toolChoice"))),
             json.loads(schema) if isinstance(schema, str) else None,
-            asked="toolResult" not in elements(last.get("content"))[-1],
+            asked=[kind for kind in map(kind_of, last) if kind != "cachePoint"][-1:] != [RESULT],
             wants_json=bool(wanted),
         )
 
@@ -214,7 +218,15 @@ class BedrockProvider(Provider):
 
     def large_event(self, size: int) -> Iterable[bytes]:
         """One frame, which tells its length before anything else and its sum at the end."""
-        yield self.text_event("x" * size)
+        delta = spelled({"contentBlockIndex": 0, "delta": {"text": _HERE}}).encode()
+        head, tail = delta.split(_HERE.encode())
+        begun = _begun("contentBlockDelta", "event", len(head) + size + len(tail)) + head
+        full = itertools.repeat(b"x" * _BLOCK, size // _BLOCK)
+        check = 0
+        for piece in itertools.chain([begun], full, [b"x" * (size % _BLOCK), tail]):
+            check = crc32(piece, check)
+            yield piece
+        yield struct.pack(">I", check)
 
     def refused_key(self, key: str) -> Violation:
         """The answer to a wrong key."""
@@ -298,6 +310,12 @@ def frame(name: str, payload: JSON, kind: str = "event") -> bytes:
     """One frame of an event stream: an event of this name, or an exception."""
     padded = {**payload, "p": "abcdefghijklm"} if kind == "event" else payload
     data = spelled(padded).encode("utf-8", "replace")
+    body = _begun(name, kind, len(data)) + data
+    return body + struct.pack(">I", crc32(body))
+
+
+def _begun(name: str, kind: str, size: int) -> bytes:
+    """All of a frame that stands before its payload of `size` bytes."""
     headers = b"".join(
         bytes([len(header)]) + header.encode() + b"\x07" + struct.pack(">H", len(value)) + value
         for header, value in (
@@ -306,6 +324,5 @@ def frame(name: str, payload: JSON, kind: str = "event") -> bytes:
             (":message-type", kind.encode()),
         )
     )
-    prelude = struct.pack(">II", 16 + len(headers) + len(data), len(headers))
-    body = prelude + struct.pack(">I", crc32(prelude)) + headers + data
-    return body + struct.pack(">I", crc32(body))
+    prelude = struct.pack(">II", 16 + len(headers) + size, len(headers))
+    return prelude + struct.pack(">I", crc32(prelude)) + headers
