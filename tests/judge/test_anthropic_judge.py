@@ -81,6 +81,16 @@ async def test_a_setting_that_the_version_has_not_is_refused() -> None:
         assert rules(judge) == ["unknown_member"]
 
 
+async def test_a_request_that_is_too_large_is_not_looked_into() -> None:
+    async with AnthropicJudge("Hi.") as judge:
+        model = Anthropic("m", base_url=judge.base_url, api_key=judge.key)
+        with pytest.raises(APIError) as caught:
+            await model.generate(Request([UserMessage("x" * 34_000_000)]))
+        assert (caught.value.status, caught.value.code) == (413, "request_too_large")
+        assert not caught.value.retryable
+        assert rules(judge) == ["size"]
+
+
 @both_ways
 async def test_a_signature_is_taken_where_the_key_is_its_access_key_id(stream: bool) -> None:
     async with BedrockJudge(ANSWER) as judge:

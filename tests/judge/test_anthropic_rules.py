@@ -354,8 +354,9 @@ def test_a_count_has_no_answer_and_no_tools_of_the_server() -> None:
     asked = body(tools=[tool()], max_tokens="leave out")
     assert judge_anthropic(asked, counts=True) == []
     server = {"type": "web_search_20250305", "name": "web_search"}
-    found = judge_anthropic(body(tools=[server], stream=True), counts=True)
-    assert [violation.place for violation in found] == ["max_tokens", "stream", "tools.0"]
+    found = judge_anthropic(body(tools=[server], stream=True, mcp_servers=[]), counts=True)
+    places = [violation.place for violation in found]
+    assert places == ["max_tokens", "stream", "mcp_servers", "tools.0"]
 
 
 def thinks(*blocks: JSON, **options: Any) -> list[str]:

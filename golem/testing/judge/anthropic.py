@@ -23,6 +23,9 @@ from golem.usage import Usage
 
 PATH: Final = "/v1/messages"
 COUNT_PATH: Final = "/v1/messages/count_tokens"
+LARGEST: Final = 32 * 1024 * 1024
+"""Most bytes of a request."""
+
 PING: Final = event({"type": "ping"}, "ping")
 
 _WORDS: Final[Mapping[FinishReason, str]] = {
@@ -86,7 +89,10 @@ class AnthropicProvider(Provider):
     def judge_request(
         self, path: str, headers: Mapping[str, str], body: Any, made_with: Mapping[str, str]
     ) -> list[Violation]:
-        """What is wrong with a request: its version, and what that version has not."""
+        """What is wrong with a request: its size, its version, and what that version has not."""
+        if int(headers.get("content-length", "0")) > LARGEST:
+            text = "Request exceeds the maximum size"
+            return [Violation("size", "", text, failed(text, 413), 413)]
         version = headers.get("anthropic-version", "")
         if version not in VERSIONS:
             text = "is not a valid version" if version else "header is required"

@@ -37,13 +37,21 @@ SMALLEST_BUDGET: Final = 1024
 _PROMPT: Final = frozenset(
     {
         *("model", "messages", "system", "tools", "tool_choice", "thinking", "output_config"),
-        *("cache_control", "mcp_servers", "context_management", "output_format", "speed"),
-        *("thread", "compaction"),
+        *("cache_control", "context_management", "output_format", "speed", "thread", "compaction"),
     }
 )
 _BODY: Final = _PROMPT | {
     *("max_tokens", "stop_sequences", "stream", "metadata", "service_tier", "diagnostics"),
-    *("container", "inference_geo", "fallbacks", "temperature", "top_p", "top_k", "betas"),
+    *(
+        "mcp_servers",
+        "container",
+        "inference_geo",
+        "fallbacks",
+        "temperature",
+        "top_p",
+        "top_k",
+        "betas",
+    ),
 }
 _SAMPLING: Final[Mapping[str, tuple[float, float]]] = {
     "temperature": (0, 1),
