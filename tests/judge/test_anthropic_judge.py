@@ -17,7 +17,7 @@ from golem.errors import APIError
 from golem.messages import AssistantMessage, Native, Thinking, ToolCall, UserMessage
 from golem.model import OutputSchema, Request, Response, ToolSpec
 from golem.testing.judge import AnthropicJudge, BedrockJudge, BedrockProvider, Judge, misbehave
-from golem.testing.judge.bedrock import frame
+from golem.testing.judge.bedrock_frames import frame
 from golem.usage import Usage
 from golem_adapters import Anthropic, AWSCredentials, Bedrock
 from tests.judge import test_server as servers

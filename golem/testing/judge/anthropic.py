@@ -7,14 +7,22 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from golem.messages import AssistantMessage, Thinking, ToolCall
+from golem.messages import AssistantMessage, Thinking
 from golem.model import FinishReason, Response
-from golem.testing.judge.answers import counted, default_said, minted, pieces_of, with_ids
+from golem.testing.judge.answers import (
+    arguments,
+    counted,
+    default_said,
+    minted,
+    pieces_of,
+    spelled,
+    with_ids,
+)
 from golem.testing.judge.anthropic_rules import VERSIONS, judge_anthropic
 from golem.testing.judge.anthropic_tools import runs_at_server
 from golem.testing.judge.anthropic_turns import thoughts_of, turns_of
 from golem.testing.judge.anthropic_words import UNREADABLE, failed, refused_key
-from golem.testing.judge.findings import JSON, Violation, elements, is_json_object, members
+from golem.testing.judge.findings import JSON, Violation, elements, members
 from golem.testing.judge.misbehave import Misbehavior
 from golem.testing.judge.provider import Provider, Said
 from golem.testing.judge.reply import Reply, event, plain
@@ -204,16 +212,6 @@ class AnthropicProvider(Provider):
     def refused_key(self, key: str) -> Violation:
         """The answer to a wrong key."""
         return refused_key(key)
-
-
-def arguments(call: ToolCall) -> JSON:
-    """The arguments of a call to answer with, as an object, which is all that this wire has."""
-    return json.loads(call.args) if is_json_object(call.args) else {"text": call.args}
-
-
-def spelled(value: object) -> str:
-    """JSON as plain and streamed answers both spell it, so that arguments are the same text."""
-    return json.dumps(value, ensure_ascii=False)
 
 
 def _event(name: str, **members: Any) -> bytes:

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import base64
-import itertools
 import json
 import re
-import struct
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
-from zlib import crc32
 
 from golem.messages import AssistantMessage, Thinking
 from golem.model import FinishReason, Response
-from golem.testing.judge.answers import counted, default_said, minted, pieces_of, with_ids
-from golem.testing.judge.anthropic import arguments, spelled
+from golem.testing.judge.answers import (
+    arguments,
+    counted,
+    default_said,
+    minted,
+    pieces_of,
+    spelled,
+    with_ids,
+)
 from golem.testing.judge.bedrock_blocks import RESULT, kind_of
 from golem.testing.judge.bedrock_families import known_form
+from golem.testing.judge.bedrock_frames import frame, large_frame
 from golem.testing.judge.bedrock_rules import judge_bedrock
 from golem.testing.judge.bedrock_turns import thoughts_of
 from golem.testing.judge.bedrock_words import TYPES, UNREADABLE, failed, refused_key
@@ -32,8 +37,6 @@ _SIGNED: Final = re.compile(
     r"AWS4-HMAC-SHA256 Credential=([^/,]+)/(\d{8})/([a-z0-9-]+)/bedrock/aws4_request, ?"
     r"SignedHeaders=([a-z0-9;-]+), ?Signature=[0-9a-f]{64}"
 )
-_BLOCK: Final = 65536
-_HERE: Final = "HUGE"
 _ALGORITHM: Final = "AWS4-HMAC-SHA256"
 _WORDS: Final[Mapping[FinishReason, str]] = {
     "stop": "end_turn",
@@ -218,15 +221,7 @@ class BedrockProvider(Provider):
 
     def large_event(self, size: int) -> Iterable[bytes]:
         """One frame, which tells its length before anything else and its sum at the end."""
-        delta = spelled({"contentBlockIndex": 0, "delta": {"text": _HERE}}).encode()
-        head, tail = delta.split(_HERE.encode())
-        begun = _begun("contentBlockDelta", "event", len(head) + size + len(tail)) + head
-        full = itertools.repeat(b"x" * _BLOCK, size // _BLOCK)
-        check = 0
-        for piece in itertools.chain([begun], full, [b"x" * (size % _BLOCK), tail]):
-            check = crc32(piece, check)
-            yield piece
-        yield struct.pack(">I", check)
+        return large_frame(size)
 
     def refused_key(self, key: str) -> Violation:
         """The answer to a wrong key."""
@@ -301,28 +296,3 @@ def _usage(usage: Usage) -> JSON:
         counts["cacheReadInputTokens"] = usage.cache_read_tokens
         counts["cacheWriteInputTokens"] = usage.cache_write_tokens
     return counts
-
-
-# --- frames: AWS's event stream, all numbers big-endian
-
-
-def frame(name: str, payload: JSON, kind: str = "event") -> bytes:
-    """One frame of an event stream: an event of this name, or an exception."""
-    padded = {**payload, "p": "abcdefghijklm"} if kind == "event" else payload
-    data = spelled(padded).encode("utf-8", "replace")
-    body = _begun(name, kind, len(data)) + data
-    return body + struct.pack(">I", crc32(body))
-
-
-def _begun(name: str, kind: str, size: int) -> bytes:
-    """All of a frame that stands before its payload of `size` bytes."""
-    headers = b"".join(
-        bytes([len(header)]) + header.encode() + b"\x07" + struct.pack(">H", len(value)) + value
-        for header, value in (
-            (f":{kind}-type", name.encode()),
-            (":content-type", b"application/json"),
-            (":message-type", kind.encode()),
-        )
-    )
-    prelude = struct.pack(">II", 16 + len(headers) + size, len(headers))
-    return prelude + struct.pack(">I", crc32(prelude)) + headers
