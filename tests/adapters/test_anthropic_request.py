@@ -244,6 +244,8 @@ def test_media_of_every_kind_the_api_takes(part: Part, source: tuple[str, str, s
         (Part("image"), "neither a URL nor data"),
         (Part.image_url("data:image/png;base64,é"), "data URL that cannot be read"),
         (Part.image_url("data:x"), "data URL that cannot be read"),
+        (Part.image_url("ftp://e/x.png"), "URL that is no http"),
+        (Part.document_url("https:///x.pdf"), "URL that is no http"),
         (Part("hologram", url="https://e"), "hologram part cannot be sent"),
     ],
 )

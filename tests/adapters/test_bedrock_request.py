@@ -229,7 +229,7 @@ def test_what_stands_beside_results_is_the_familys_affair(
             {"video": {"format": "mov", "source": {"s3Location": {"uri": "s3://b/k.mov"}}}},
         ),
         (
-            Part.video_url("s3://b/k", "video/3gpp"),
+            Part.video_url("S3://b/k", "video/3gpp"),
             {"video": {"format": "three_gp", "source": {"s3Location": {"uri": "s3://b/k"}}}},
         ),
     ],
@@ -304,6 +304,7 @@ def test_media_that_a_model_made_follow_its_turn() -> None:
         (NOVA, Part.audio(b"x", "audio/wav"), "audio part cannot be sent"),
         (NOVA, Part.image(b"x", "image/tiff"), "'image/tiff'"),
         (NOVA, Part.image_url("s3://b/x"), "cannot be sent"),
+        (NOVA, Part.image_url("s3://", "image/png"), "without a place"),
         (NOVA, Part.image_url("data:image/png;base64,%%%"), "data URL that cannot be read"),
         (NOVA, Part("image"), "neither a URL nor data"),
         (UNKNOWN, Part("hologram", url="s3://b/x"), "hologram part"),
@@ -645,3 +646,27 @@ def test_equal_requests_are_equal_bytes_and_longer_ones_begin_alike() -> None:
 def test_a_models_name_tells_its_family(model: str, name: str, native: bool) -> None:
     found = dialect_of(model)
     assert (found.name, found.structured_output) == (name, native)
+
+
+def test_more_media_than_one_message_may_hold_are_several_messages() -> None:
+    pictures = UserMessage("see", parts=(PNG,) * 25)
+    papers = UserMessage("", parts=(PDF,) * 7)
+    assert shape(wire([pictures], model=NOVA)) == [
+        "user:" + ",".join(["text", *["image"] * 20]),
+        "assistant:text",
+        "user:" + ",".join(["image"] * 5),
+    ]
+    messages = wire([*turn(result()), papers], model=NOVA)[2:]
+    assert shape(messages) == [
+        "user:" + ",".join(["toolResult", "text", *["document"] * 5]),
+        "assistant:text",
+        "user:" + ",".join(["text", *["document"] * 2]),
+    ]
+
+
+def test_what_the_services_own_tools_did_needs_tools_in_the_request() -> None:
+    use = {"toolUseId": "s", "name": "n", "input": {}, "type": "server_tool_use"}
+    told = {"toolResult": {"toolUseId": "s", "content": [{"json": {}}]}}
+    message = answered([{"toolUse": use}, told, {"text": "so"}], NOVA)
+    body = body_of([UserMessage("q"), message, UserMessage("and?")], model=NOVA)
+    assert [tool["toolSpec"]["name"] for tool in body["toolConfig"]["tools"]] == ["n"]

@@ -7,21 +7,32 @@ rules agree; nothing here is asked of a provider.
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import anyio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from golem import Agent, AssistantMessage, Message, UserMessage, repair
-from golem.model import OutputSchema, Settings, ToolChoice
+from golem import (
+    Agent,
+    AssistantMessage,
+    Message,
+    Part,
+    UnsupportedContentError,
+    UserMessage,
+    repair,
+)
+from golem.model import OutputSchema, Request, Settings, ToolChoice
 from golem.testing.judge import AnthropicJudge, judge_anthropic
 from golem.testing.judge.anthropic_turns import thoughts_of
 from golem_adapters import Anthropic
+from golem_adapters.anthropic.dialect import ANTHROPIC
+from golem_adapters.anthropic.request import Options, encode_count
 from tests.adapters.messaging import answered, encode
 from tests.judge.anthropic_histories import Told, conversations, told
 from tests.judge.test_no_refusals import EDITS, IDS, SCHEMA, TOOLS, aged, echo, edited
-from tests.strategies import ODD_TEXT, TEXT
+from tests.strategies import HISTORIES, ODD_TEXT, TEXT
 
 SERVER_IDS = st.sampled_from(["srvtoolu_1", "srvtoolu_2", "srvtoolu_3"])
 INPUTS = st.sampled_from([{}, {"a": 1}, {"a": "\ud800"}, {"b": [1.50, None]}])
@@ -67,7 +78,28 @@ def signed(block: dict[str, Any], proof: str) -> dict[str, Any]:
     return {**block, "data": proof} if block["type"] == "redacted_thinking" else block
 
 
-PIECES = conversations(st.lists(BLOCK, max_size=5))
+SEARCH = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
+USUAL = st.sampled_from(
+    [
+        [
+            {"type": "thinking", "thinking": "hm"},
+            SEARCH,
+            {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []},
+            {"type": "text", "text": "So it is."},
+        ],
+        [{"type": "thinking", "thinking": "hm"}, SEARCH],
+        [
+            {"type": "thinking", "thinking": "hm"},
+            {"type": "text", "text": "Let me see. "},
+            {"type": "redacted_thinking"},
+            {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {}},
+            {"type": "tool_use", "id": "toolu_2", "name": "f", "input": {}},
+        ],
+    ]
+)
+"""Answers as they come, beside those that nobody ever saw."""
+
+PIECES = conversations(st.lists(BLOCK, max_size=5) | USUAL)
 MODES = st.sampled_from(
     [None, {"type": "adaptive"}, {"type": "disabled"}, {"type": "enabled", "budget_tokens": 1024}]
 )
@@ -167,6 +199,43 @@ def test_a_run_on_whatever_earlier_runs_left_is_taken(
     judge = AnthropicJudge()
     anyio.run(go_on)
     assert judge.violations == []
+
+
+NAMED = re.compile(r"messages\[\d+\]\.parts\[\d+\]: ")
+ADDRESSES = st.sampled_from(
+    [
+        *("https://e/x.png", "HTTP://e/x", "http://", "https:///x", "ftp://e/x", "file:///etc/x"),
+        *("s3://bucket/key", "x", "//e/x", "data:image/png;base64,aGk=", "http://[e", " https://e"),
+    ]
+)
+LINKED = st.builds(
+    UserMessage,
+    TEXT,
+    parts=st.builds(Part, kind=st.sampled_from(["image", "document"]), url=ADDRESSES).map(
+        lambda part: (part,)
+    ),
+)
+
+
+@given(HISTORIES | st.lists(LINKED, max_size=2))
+def test_any_stored_history_is_taken_or_refused_by_name(history: list[Message]) -> None:
+    try:
+        body = json.loads(encode(history))
+        found = list(map(str, judge_anthropic(body)))
+    except UnsupportedContentError as error:
+        found = [] if NAMED.match(str(error)) else [str(error)]
+    assert found == []
+
+
+@given(PIECES, MODES, st.sampled_from([(), TOOLS]))
+def test_the_count_of_any_history_is_taken(pieces: list[Any], thinking: Any, tools: Any) -> None:
+    messages, made_with = history_of(pieces)
+    request = Request(list(repair(messages)), tools)
+    server = {"type": "web_search_20250305", "name": "web_search"}
+    options = Options(thinking, "5m", (server,))
+    body = encode_count(request, model="m", dialect=ANTHROPIC, options=options)
+    found = judge_anthropic(json.loads(body), counts=True, made_with=made_with, own_thinking=True)
+    assert list(map(str, found)) == []
 
 
 @given(MODES)

@@ -7,6 +7,7 @@ rules agree; nothing here is asked of a provider.
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 from urllib.parse import quote
 
@@ -15,15 +16,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from golem import Agent, AssistantMessage, Message, UserMessage, repair
-from golem.model import OutputSchema, Settings, ToolChoice
+from golem import (
+    Agent,
+    AssistantMessage,
+    Message,
+    Part,
+    UnsupportedContentError,
+    UserMessage,
+    repair,
+)
+from golem.model import OutputSchema, Request, Settings, ToolChoice
 from golem.testing.judge import BedrockJudge, judge_bedrock
 from golem.testing.judge.bedrock_turns import thoughts_of
 from golem_adapters import Bedrock
+from golem_adapters.bedrock.dialect import dialect_of
+from golem_adapters.bedrock.request import Options, encode_count
 from tests.adapters.conversing import CLAUDE, MODELS, answered, encode
 from tests.judge.anthropic_histories import Told, conversations, told
 from tests.judge.test_no_refusals import EDITS, IDS, SCHEMA, TOOLS, aged, echo, edited
-from tests.strategies import ODD_TEXT, TEXT
+from tests.strategies import HISTORIES, ODD_TEXT, TEXT
 
 EVERY = ("m", "qwen.qwen3-32b-v1:0", "us.deepseek.r1-v1:0", "nvidia.nemotron-nano-12b-v2", *MODELS)
 SERVER_IDS = st.sampled_from(["s_1", "s_2", "s.3"])
@@ -46,7 +57,24 @@ BLOCK = st.one_of(
         lambda given: {"toolResult": {"toolUseId": given, "content": [{"json": {"a": 1}}]}}
     ),
 )
-PIECES = conversations(st.lists(BLOCK, max_size=5))
+USUAL = st.sampled_from(
+    [
+        [
+            {"toolUse": {**SERVER, "toolUseId": "s_1"}},
+            {"toolResult": {"toolUseId": "s_1", "content": [{"json": {"a": 1}}]}},
+            {"text": "So it is."},
+        ],
+        [
+            {"reasoningContent": {"reasoningText": {"text": "hm"}}},
+            {"text": "Let me see."},
+            {"toolUse": {"toolUseId": "tooluse_1", "name": "f", "input": {}}},
+            {"toolUse": {"toolUseId": "tooluse_2", "name": "f", "input": {}}},
+        ],
+    ]
+)
+"""Answers as they come, beside those that nobody ever saw."""
+
+PIECES = conversations(st.lists(BLOCK, max_size=5) | USUAL)
 
 
 def signed(block: dict[str, Any], proof: str) -> dict[str, Any]:
@@ -64,10 +92,12 @@ def history_of(pieces: list[Any], model: str) -> Told:
     return told(pieces, signed, lambda blocks: answered(blocks, model), thoughts_of)
 
 
-def refused(messages: list[Message], made_with: Any, model: str, **options: Any) -> list[str]:
+def refused(
+    messages: list[Message], made_with: Any, model: str, *, own: bool = True, **options: Any
+) -> list[str]:
     body = json.loads(encode(messages, model=model, **options))
     wire = quote(model, safe="")
-    found = judge_bedrock(body, model=wire, made_with=made_with, own_thinking=True)
+    found = judge_bedrock(body, model=wire, made_with=made_with, own_thinking=own)
     return list(map(str, found))
 
 
@@ -172,6 +202,58 @@ def test_a_run_on_whatever_earlier_runs_left_is_taken(
     judge = BedrockJudge()
     anyio.run(go_on)
     assert judge.violations == []
+
+
+NAMED = re.compile(r"messages\[\d+\]\.parts\[\d+\]: ")
+ADDRESSES = st.sampled_from(
+    [
+        "s3://bucket/key.png",
+        "S3://bucket/k",
+        "s3://b/k",
+        "s3://",
+        "s3://A_b/k",
+        "https://e/x.png",
+        "data:image/png;base64,aGk=",
+    ]
+)
+LINKED = st.builds(
+    UserMessage,
+    TEXT,
+    parts=st.builds(
+        Part,
+        kind=st.sampled_from(["image", "document", "video", "audio"]),
+        url=ADDRESSES,
+        media_type=st.sampled_from(["", "image/png", "application/pdf", "video/mp4", "audio/mp3"]),
+    ).map(lambda part: (part,)),
+)
+
+
+@pytest.mark.parametrize("model", EVERY)
+@given(history=HISTORIES | st.lists(LINKED, max_size=2))
+@settings(max_examples=50)
+def test_any_stored_history_is_taken_or_refused_by_name(model: str, history: list[Message]) -> None:
+    try:
+        found = refused(history, {}, model, own=False)
+    except UnsupportedContentError as error:
+        found = [] if NAMED.match(str(error)) else [str(error)]
+    assert found == []
+
+
+@pytest.mark.parametrize("model", EVERY)
+@given(pieces=PIECES, tools=st.sampled_from([(), TOOLS]))
+@settings(max_examples=30)
+def test_the_count_of_any_history_is_taken(model: str, pieces: list[Any], tools: Any) -> None:
+    messages, made_with = history_of(pieces, model)
+    request = Request(list(repair(messages)), tools)
+    body = encode_count(request, dialect=dialect_of(model), options=Options())
+    found = judge_bedrock(
+        json.loads(body),
+        model=quote(model, safe=""),
+        counts=True,
+        made_with=made_with,
+        own_thinking=True,
+    )
+    assert list(map(str, found)) == []
 
 
 @pytest.mark.parametrize("model", EVERY)

@@ -6,7 +6,7 @@ import base64
 import binascii
 from collections.abc import Mapping
 from typing import Final
-from urllib.parse import unquote_to_bytes
+from urllib.parse import unquote_to_bytes, urlsplit
 
 from golem.messages import Part
 from golem_adapters._toolkit.body import Wire
@@ -35,12 +35,23 @@ def content_block(part: Part) -> Wire | str:
     if not data and not part.url:
         return f"{part.kind} part has neither a URL nor data, which cannot be sent"
     if not data:
+        if not _fetched(part.url):
+            return f"{part.kind} part with a URL that is no http(s) address cannot be sent"
         return {"type": part.kind, "source": {"type": "url", "url": part.url}}
     kind = media_type.partition(";")[0].strip().lower()
     source = _image(data, kind) if part.kind == "image" else _document(data, kind)
     if source is None:
         return f"{part.kind} of type {media_type!r} cannot be sent"
     return {"type": part.kind, "source": source}
+
+
+def _fetched(url: str) -> bool:
+    """Whether the provider would fetch from `url`."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.netloc)
 
 
 def _image(data: bytes, kind: str) -> Wire | None:

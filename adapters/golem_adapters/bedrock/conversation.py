@@ -65,7 +65,10 @@ FAILED: Final = "The tool failed."
 
 
 class Conversation(NamedTuple):
-    """A history on the wire; `called` are the wire names of the tools that it calls, in order."""
+    """A history on the wire.
+
+    `called` are the wire names of the tools that it calls, the service's own too, in order.
+    """
 
     system: list[Wire]
     turns: list[Turn]
@@ -195,6 +198,8 @@ class _Walk:
                 entries.append(Entry(_verbatim(block), block.kind))
                 if block.kind == REASONING:
                     bind(entries[-1].block, "native", "native thinking", LOOSE)
+                if block.kind == TOOL_USE:
+                    self.called[wire_tool_name(block.word("name"))] = None
             elif block.kind == REASONING:
                 note("dropped", "native", "native thinking", UNSIGNED)
         return entries

@@ -16,6 +16,7 @@ from golem_adapters._toolkit.body import Wire
 from golem_adapters._toolkit.lenient import members, text
 from golem_adapters.bedrock.dialect import ConverseDialect
 
+_S3: Final = "s3://"
 _OFFICE: Final = "vnd.openxmlformats-officedocument"
 _TEXTS: Final = ("application/json", "application/xml", "application/yaml")
 _FORMATS: Final[Mapping[str, Mapping[str, str]]] = {
@@ -111,11 +112,13 @@ def _source(url: str, data: bytes, kind: str, dialect: ConverseDialect) -> Wire 
         return {"bytes": base64.b64encode(data).decode()}
     if not url:
         return f"{kind} part has neither a URL nor data, which cannot be sent"
-    if url[:5].lower() != "s3://":
+    if url[: len(_S3)].lower() != _S3:
         return f"{kind} part with a URL that is not in S3 cannot be sent"
     if kind not in dialect.s3:
         return f"{kind} part from S3 cannot be sent"
-    return {"s3Location": {"uri": url}}
+    if len(url) == len(_S3):
+        return f"{kind} part from S3 without a place cannot be sent"
+    return {"s3Location": {"uri": _S3 + url[len(_S3) :]}}
 
 
 def _format(kind: str, media_type: str, url: str) -> str | None:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from golem.messages import AssistantMessage, ToolCall
 from golem.model import Response
-from golem.testing.judge.findings import JSON, elements, is_object, members
+from golem.testing.judge.findings import JSON, elements, is_json_object, is_object, members
 from golem.testing.judge.provider import Said
 from golem.usage import Usage
 
@@ -131,3 +131,13 @@ def with_ids(said: Response, mint: Sequence[str]) -> Response:
         for index, call in enumerate(said.message.tool_calls)
     )
     return replace(said, message=replace(said.message, tool_calls=calls))
+
+
+def arguments(call: ToolCall) -> JSON:
+    """The arguments of a call to answer with, as an object, which is all that this wire has."""
+    return json.loads(call.args) if is_json_object(call.args) else {"text": call.args}
+
+
+def spelled(value: object) -> str:
+    """JSON as plain and streamed answers both spell it, so that arguments are the same text."""
+    return json.dumps(value, ensure_ascii=False)

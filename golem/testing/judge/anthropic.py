@@ -7,14 +7,22 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from golem.messages import AssistantMessage, Thinking, ToolCall
+from golem.messages import AssistantMessage, Thinking
 from golem.model import FinishReason, Response
-from golem.testing.judge.answers import counted, default_said, minted, pieces_of, with_ids
+from golem.testing.judge.answers import (
+    arguments,
+    counted,
+    default_said,
+    minted,
+    pieces_of,
+    spelled,
+    with_ids,
+)
 from golem.testing.judge.anthropic_rules import VERSIONS, judge_anthropic
 from golem.testing.judge.anthropic_tools import runs_at_server
 from golem.testing.judge.anthropic_turns import thoughts_of, turns_of
 from golem.testing.judge.anthropic_words import UNREADABLE, failed, refused_key
-from golem.testing.judge.findings import JSON, Violation, elements, is_json_object, members
+from golem.testing.judge.findings import JSON, Violation, elements, members
 from golem.testing.judge.misbehave import Misbehavior
 from golem.testing.judge.provider import Provider, Said
 from golem.testing.judge.reply import Reply, event, plain
@@ -23,6 +31,9 @@ from golem.usage import Usage
 
 PATH: Final = "/v1/messages"
 COUNT_PATH: Final = "/v1/messages/count_tokens"
+LARGEST: Final = 32 * 1024 * 1024
+"""Most bytes of a request."""
+
 PING: Final = event({"type": "ping"}, "ping")
 
 _WORDS: Final[Mapping[FinishReason, str]] = {
@@ -86,7 +97,10 @@ class AnthropicProvider(Provider):
     def judge_request(
         self, path: str, headers: Mapping[str, str], body: Any, made_with: Mapping[str, str]
     ) -> list[Violation]:
-        """What is wrong with a request: its version, and what that version has not."""
+        """What is wrong with a request: its size, its version, and what that version has not."""
+        if int(headers.get("content-length", "0")) > LARGEST:
+            text = "Request exceeds the maximum size"
+            return [Violation("size", "", text, failed(text, 413), 413)]
         version = headers.get("anthropic-version", "")
         if version not in VERSIONS:
             text = "is not a valid version" if version else "header is required"
@@ -198,16 +212,6 @@ class AnthropicProvider(Provider):
     def refused_key(self, key: str) -> Violation:
         """The answer to a wrong key."""
         return refused_key(key)
-
-
-def arguments(call: ToolCall) -> JSON:
-    """The arguments of a call to answer with, as an object, which is all that this wire has."""
-    return json.loads(call.args) if is_json_object(call.args) else {"text": call.args}
-
-
-def spelled(value: object) -> str:
-    """JSON as plain and streamed answers both spell it, so that arguments are the same text."""
-    return json.dumps(value, ensure_ascii=False)
 
 
 def _event(name: str, **members: Any) -> bytes:

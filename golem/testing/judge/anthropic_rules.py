@@ -7,8 +7,7 @@ where they are on record.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from golem.testing.judge.anthropic_blocks import judge_block
@@ -20,10 +19,11 @@ from golem.testing.judge.findings import (
     JSON,
     Violation,
     elements,
+    endless_numbers,
+    half_characters,
     is_array,
     is_object,
     members,
-    strings,
 )
 
 VERSIONS: Final = ("2023-01-01", "2023-06-01", "2026-10-21")
@@ -37,13 +37,21 @@ SMALLEST_BUDGET: Final = 1024
 _PROMPT: Final = frozenset(
     {
         *("model", "messages", "system", "tools", "tool_choice", "thinking", "output_config"),
-        *("cache_control", "mcp_servers", "context_management", "output_format", "speed"),
-        *("thread", "compaction"),
+        *("cache_control", "context_management", "output_format", "speed", "thread", "compaction"),
     }
 )
 _BODY: Final = _PROMPT | {
     *("max_tokens", "stop_sequences", "stream", "metadata", "service_tier", "diagnostics"),
-    *("container", "inference_geo", "fallbacks", "temperature", "top_p", "top_k", "betas"),
+    *(
+        "mcp_servers",
+        "container",
+        "inference_geo",
+        "fallbacks",
+        "temperature",
+        "top_p",
+        "top_k",
+        "betas",
+    ),
 }
 _SAMPLING: Final[Mapping[str, tuple[float, float]]] = {
     "temperature": (0, 1),
@@ -103,25 +111,10 @@ def judge_anthropic(
 
 def _judge_text(body: JSON, findings: Findings) -> None:
     """No half of a surrogate pair and no number past a double's range, which no server reads."""
-    try:
-        for text in strings(body):
-            text.encode()
-    except UnicodeEncodeError:
+    if half_characters(body):
         findings.add("valid_utf8", "", SURROGATE)
-    if any(isinstance(value, float) and not math.isfinite(value) for value in _scalars(body)):
+    if endless_numbers(body):
         findings.add("number", "", NUMBER)
-
-
-def _scalars(value: object) -> Iterator[object]:
-    waiting: list[object] = [value]
-    while waiting:
-        item = waiting.pop()
-        if is_object(item):
-            waiting.extend(item.values())
-        elif is_array(item):
-            waiting.extend(item)
-        else:
-            yield item
 
 
 def _judge_members(body: JSON, findings: Findings, *, counts: bool) -> None:

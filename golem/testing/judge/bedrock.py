@@ -5,16 +5,23 @@ from __future__ import annotations
 import base64
 import json
 import re
-import struct
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
-from zlib import crc32
 
 from golem.messages import AssistantMessage, Thinking
 from golem.model import FinishReason, Response
-from golem.testing.judge.answers import counted, default_said, minted, pieces_of, with_ids
-from golem.testing.judge.anthropic import arguments, spelled
+from golem.testing.judge.answers import (
+    arguments,
+    counted,
+    default_said,
+    minted,
+    pieces_of,
+    spelled,
+    with_ids,
+)
+from golem.testing.judge.bedrock_blocks import RESULT, kind_of
 from golem.testing.judge.bedrock_families import known_form
+from golem.testing.judge.bedrock_frames import frame, large_frame
 from golem.testing.judge.bedrock_rules import judge_bedrock
 from golem.testing.judge.bedrock_turns import thoughts_of
 from golem.testing.judge.bedrock_words import TYPES, UNREADABLE, failed, refused_key
@@ -129,12 +136,12 @@ class BedrockProvider(Provider):
         ]
         wanted = members(members(body.get("outputConfig")).get("textFormat"))
         schema = members(members(wanted.get("structure")).get("jsonSchema")).get("schema")
-        last = members(elements(body.get("messages"))[-1])
+        last = elements(members(elements(body.get("messages"))[-1]).get("content"))
         return default_said(
             tools,
             _choice(members(config.get("toolChoice"))),
             json.loads(schema) if isinstance(schema, str) else None,
-            asked="toolResult" not in elements(last.get("content"))[-1],
+            asked=[kind for kind in map(kind_of, last) if kind != "cachePoint"][-1:] != [RESULT],
             wants_json=bool(wanted),
         )
 
@@ -214,7 +221,7 @@ class BedrockProvider(Provider):
 
     def large_event(self, size: int) -> Iterable[bytes]:
         """One frame, which tells its length before anything else and its sum at the end."""
-        yield self.text_event("x" * size)
+        return large_frame(size)
 
     def refused_key(self, key: str) -> Violation:
         """The answer to a wrong key."""
@@ -289,23 +296,3 @@ def _usage(usage: Usage) -> JSON:
         counts["cacheReadInputTokens"] = usage.cache_read_tokens
         counts["cacheWriteInputTokens"] = usage.cache_write_tokens
     return counts
-
-
-# --- frames: AWS's event stream, all numbers big-endian
-
-
-def frame(name: str, payload: JSON, kind: str = "event") -> bytes:
-    """One frame of an event stream: an event of this name, or an exception."""
-    padded = {**payload, "p": "abcdefghijklm"} if kind == "event" else payload
-    data = spelled(padded).encode("utf-8", "replace")
-    headers = b"".join(
-        bytes([len(header)]) + header.encode() + b"\x07" + struct.pack(">H", len(value)) + value
-        for header, value in (
-            (f":{kind}-type", name.encode()),
-            (":content-type", b"application/json"),
-            (":message-type", kind.encode()),
-        )
-    )
-    prelude = struct.pack(">II", 16 + len(headers) + len(data), len(headers))
-    body = prelude + struct.pack(">I", crc32(prelude)) + headers + data
-    return body + struct.pack(">I", crc32(body))

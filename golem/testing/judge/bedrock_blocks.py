@@ -19,6 +19,7 @@ RESULT: Final = "toolResult"
 REASONING: Final = "reasoningContent"
 
 _DOCUMENT_NAME: Final = r"[A-Za-z0-9()\[\]-]+( [A-Za-z0-9()\[\]-]+)*"
+_PLACE: Final = "s3://.+"
 _USERS: Final = frozenset({"text", RESULT, "guardContent", "cachePoint", "searchResult", *MEDIA})
 _ASSISTANTS: Final = frozenset(
     {"text", CALL, RESULT, REASONING, "citationsContent", "cachePoint", "guardContent"}
@@ -194,8 +195,8 @@ def _judge_media(
         findings.constraint("media_type", f"{place}.{kind}.format", found.get("format"), bound)
     if "s3Location" in source:
         uri = members(source["s3Location"]).get("uri")
-        if not str(uri).startswith("s3://"):
-            bound = "satisfy regular expression pattern: s3://.+"
+        if not re.fullmatch(_PLACE, str(uri)):
+            bound = f"satisfy regular expression pattern: {_PLACE}"
             findings.constraint("media_link", f"{place}.{kind}.source", uri, bound)
         elif kind not in family.s3:
             findings.no_field("media_link", place, "s3Uri")

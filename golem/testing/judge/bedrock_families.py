@@ -98,7 +98,7 @@ FAMILIES: Final[tuple[tuple[str, FamilyRules], ...]] = (
 
 _NAME: Final = re.compile(
     r"((us|us-gov|eu|apac|jp|au|ca|global)\.)?(?!(us|us-gov|eu|apac|jp|au|ca|global)\.)"
-    r"[a-z0-9]+\.[a-z0-9.-]+(:\d+)?(:\w+)?"
+    r"[a-z0-9]+\.[a-z0-9.-]+(:\d+(:\w+)?)?"
 )
 """A model's id: a region or none, a provider, a name, a version. Both recorded refusals of an
 identifier (a letter for the version, no provider behind the region) break it."""

@@ -7,7 +7,6 @@ refuses, and what the family of the model does.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -28,10 +27,11 @@ from golem.testing.judge.findings import (
     JSON,
     Violation,
     elements,
+    endless_numbers,
+    half_characters,
     is_array,
     is_object,
     members,
-    strings,
 )
 
 MOST_MARKS: Final = 4
@@ -115,25 +115,10 @@ def _thinking(body: JSON) -> object:
 
 def _judge_text(body: JSON, findings: Findings) -> None:
     """No half of a surrogate pair and no number past a double's range, which no server reads."""
-    try:
-        for text in strings(body):
-            text.encode()
-    except UnicodeEncodeError:
+    if half_characters(body):
         findings.add("valid_utf8", "", UNREADABLE)
-    if any(isinstance(value, float) and not math.isfinite(value) for value in _scalars(body)):
+    if endless_numbers(body):
         findings.add("number", "", UNREADABLE)
-
-
-def _scalars(value: object) -> Iterator[object]:
-    waiting: list[object] = [value]
-    while waiting:
-        item = waiting.pop()
-        if is_object(item):
-            waiting.extend(item.values())
-        elif is_array(item):
-            waiting.extend(item)
-        else:
-            yield item
 
 
 def _judge_inference(config: object, findings: Findings) -> None:

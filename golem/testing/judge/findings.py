@@ -7,6 +7,7 @@ The walks over a request (`chat_rules`, `responses_rules`) say what is wrong and
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Collection, Iterator
 from typing import Any, TypeGuard
 
@@ -86,6 +87,30 @@ def strings(value: object) -> Iterator[str]:
             waiting.extend(item.values())
         elif is_array(item):
             waiting.extend(item)
+
+
+def half_characters(value: object) -> bool:
+    """Whether half of a surrogate pair stands in some text of `value`, which no UTF-8 holds."""
+    try:
+        for text in strings(value):
+            text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+def endless_numbers(value: object) -> bool:
+    """Whether some number in `value` is past the range of a double, as ``1e999`` is."""
+    waiting: list[object] = [value]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, float) and not math.isfinite(item):
+            return True
+        if is_object(item):
+            waiting.extend(item.values())
+        elif is_array(item):
+            waiting.extend(item)
+    return False
 
 
 def says_json(value: object) -> bool:
