@@ -185,7 +185,7 @@ CHECKS: Final[tuple[Check, ...]] = (
 
 
 def _answer(subject: Subject) -> AssistantMessage:
-    calls = (ToolCall.of("abcDEF123", "f", '{"a":"b c d e f"}'),)  # spelled as JSON is
+    calls = (ToolCall.of("abcDEF123", "f", '{"a": "b c d e f"}'),)
     return AssistantMessage(_TEXT, tool_calls=() if "tools" in subject.lacks else calls)
 
 
@@ -209,7 +209,7 @@ async def _cut(subject: Subject, judge: Judge, answer: AssistantMessage) -> int:
     except ProviderError as error:
         _expect_error("a stream that was cut", TransportError, error, retryable=True)
         for call in error.partial.tool_calls if error.partial else ():
-            if call.args not in ("", "{}") and not answer.tool_calls[0].args.startswith(call.args):
+            if call.args != "{}" and not _begins(answer.tool_calls[0].args, call.args):
                 raise AssertionError(f"a cut call is not how it began: {call!r}") from None
         return expect_beginning("what had come", _TEXT, error.partial)
     message = heard.response.message
@@ -217,6 +217,11 @@ async def _cut(subject: Subject, judge: Judge, answer: AssistantMessage) -> int:
     expect("an answer that was cut", _TEXT, message.content)
     expect("how many calls it has", len(answer.tool_calls), len(args))
     return 0
+
+
+def _begins(args: str, cut: str) -> bool:
+    """Whether arguments begin so; where an API sends values, its server spells the blanks."""
+    return args.replace(" ", "").startswith(cut.replace(" ", ""))
 
 
 async def _refused(subject: Subject, wrong: Misbehavior, *, retryable: bool) -> APIError:
