@@ -8,9 +8,18 @@ tool makes an error of its own of it, only the task's count of requests still te
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from typing import ParamSpec, TypeVar
 
 import anyio
 import anyio.lowlevel
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class StrayCancelledError(Exception):
+    """Code of the application raised CancelledError, though nobody has cancelled the run."""
 
 
 def cancel_requests() -> int:
@@ -37,3 +46,27 @@ async def pass_cancellation(before: int) -> None:
 def cancelled_by_scope() -> bool:
     """Whether a scope around the caller is cancelled."""
     return anyio.current_effective_deadline() == float("-inf")
+
+
+def is_stray(error: BaseException) -> bool:
+    """Whether it is a CancelledError that whoever raised it has made, or got from elsewhere.
+
+    As one does who awaits a task that somebody else has cancelled.
+    """
+    if not isinstance(error, asyncio.CancelledError):
+        return False
+    return not (cancelled_by_scope() or cancel_requests())
+
+
+async def told(function: Callable[P, Awaitable[T]], *args: P.args, **named: P.kwargs) -> T:
+    """What code of the application gives; its stray CancelledError is an error like any other.
+
+    Raises StrayCancelledError. Not for models and tools: what they are cancelled by ends the run.
+    """
+    try:
+        return await function(*args, **named)
+    except asyncio.CancelledError as error:
+        if not is_stray(error):
+            raise
+        reason = "CancelledError was raised, and nobody had cancelled the run"
+        raise StrayCancelledError(reason) from error

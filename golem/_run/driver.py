@@ -16,6 +16,7 @@ from typing import Any
 import anyio
 
 from golem import events as ev
+from golem._run.cancellation import told
 from golem._run.commands import CallModel, Command, DecodeOutput, RunTools, describe, error_type
 from golem._run.evidence import attach
 from golem._run.herald import Herald
@@ -87,12 +88,14 @@ class Run:
         text = streamed.text
         if not self._plan.output.shapes:
             return text or None
+        name = ""
         if self._plan.output_tools:
             is_output = self._plan.output.is_output_name
-            named = {call.index for call in streamed.calls if call.name and is_output(call.name)}
+            named = {call.index: call.name for call in streamed.calls if is_output(call.name)}
             first = min(named, default=-1)
+            name = named.get(first, "")
             text = "".join(call.args for call in streamed.calls if call.index == first)
-        return self._plan.output.unwrapped(partial_json(text))
+        return self._plan.output.unwrapped(partial_json(text), name)
 
     @property
     def unsaid(self) -> list[UserMessage]:
@@ -279,9 +282,9 @@ class Run:
             if cut := machine.cut_short():
                 raise ModelRetry(cut)
             if command.call is None:
-                decoding = output.decode(command.answer.content)
+                decoding = told(output.decode, command.answer.content)
             else:
-                decoding = output.decode_call(command.call)
+                decoding = told(output.decode_call, command.call)
             value = await self._waiting.on(decoding)
         except ModelRetry as refusal:
             reason = clean_text(refusal.reason)

@@ -11,6 +11,7 @@ import anyio
 from msgspec.structs import astuple, replace
 
 from golem import events as ev
+from golem._run.cancellation import told
 from golem._run.commands import CallModel, describe, error_type
 from golem._run.herald import Herald
 from golem._run.journal import Journal
@@ -132,7 +133,7 @@ class ModelTurn:
         if attempts is None or self._heard or self._response is not None:
             raise RunFailure("model", describe(failure), failure)
         try:
-            delay = await self._waiting.on(attempts.delay_after(failure), turn=True)
+            delay = await self._waiting.on(told(attempts.delay_after, failure), turn=True)
             if delay is None:
                 raise failure
             self._machine.check_request()
@@ -173,16 +174,19 @@ class ModelTurn:
     async def _to_the_end(self, answer: AsyncIterator[Sequence[Delta] | Response]) -> None:
         """Let a stream end behind its response, so that its connection is free for the next turn.
 
-        The turn is complete: what goes wrong here is logged, and nobody waits for it.
+        The turn is complete: what goes wrong here is logged, and nobody waits for it; a stop or
+        the total ends the run without it.
         """
         try:
             with anyio.move_on_after(GRACE_SECONDS):
-                await anext(answer)
+                await self._waiting.on(anext(answer))
                 raise ProtocolError("the model went on after its response")
         except StopAsyncIteration:
             pass
         except ProtocolError:
             raise
+        except TimeoutError:
+            _log.warning("a model's stream was not at its end behind its response")
         except Exception:  # noqa: BLE001 - whatever a connection raises that is not needed any more
             _log.exception("a model's stream failed behind its response")
 
@@ -213,7 +217,7 @@ class ModelTurn:
         messages = self._command.messages
         if plan.request_processor is not None:
             try:
-                processing = processed_by(plan.request_processor, messages)
+                processing = told(processed_by, plan.request_processor, messages)
                 processed = await self._waiting.on(processing, turn=True)
                 messages, _ = normalize_history(processed)
             except Exception as error:
@@ -234,7 +238,7 @@ class ModelTurn:
         if limit is None or self._plan.counter is None:
             return
         try:
-            counted = self._plan.counter.count_tokens(request.messages, request.tools)
+            counted = told(self._plan.counter.count_tokens, request.messages, request.tools)
             tokens = await self._waiting.on(counted, turn=True)
             crosses = tokens > limit
         except Exception as error:
