@@ -22,15 +22,19 @@ class StrayCancelledError(Exception):
     """Code of the application raised CancelledError, though nobody has cancelled the run."""
 
 
-def cancel_requests() -> int:
-    """How many cancellations the current task has been asked for and has not given back.
+def cancel_counter() -> Callable[[], int]:
+    """Tells how many cancellations this task has been asked for and has not given back.
 
-    Those of a scope that is around the caller count too until it is left; 0 on trio.
+    Those of a scope that is around the caller count too until it is left; always 0 on trio.
     """
-    if asyncio._get_running_loop() is None:  # noqa: SLF001 - several times as fast as to ask sniffio
-        return 0
-    task = asyncio.current_task()
-    return 0 if task is None else task.cancelling()
+    loop = asyncio._get_running_loop()  # noqa: SLF001 - several times as fast as to ask sniffio
+    task = None if loop is None else asyncio.current_task(loop)
+    return int if task is None else task.cancelling
+
+
+def cancel_requests() -> int:
+    """What a `cancel_counter` of the current task would tell now."""
+    return cancel_counter()()
 
 
 async def pass_cancellation(before: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 
 import anyio
@@ -61,6 +61,7 @@ class ModelTurn:
 
         Raises RunFailure: ``history`` for a request processor, ``model`` or ``usage`` for the rest.
         """
+        plan = self._plan
         self._waiting.turn_begins()
         request = await self._request()
         attempts: Attempts | None = None
@@ -74,9 +75,13 @@ class ModelTurn:
             try:
                 self._waiting.check()  # what is not sent does not count
                 self._machine.request_sent()
-                async with aclosing(self._answer(request)) as answer:
-                    async for event in answer:
-                        yield event
+                if self._streaming:
+                    async with aclosing(self._streamed(request)) as answer:
+                        async for event in answer:
+                            yield event
+                else:
+                    generated = plan.model.generate(request)
+                    await self._take(await self._waiting.on(generated, turn=True))
             except RunFailure as error:  # of the journal: the attempt itself has succeeded
                 ending = error
             except StopNow as stop:
@@ -90,8 +95,8 @@ class ModelTurn:
                 raise ending
             if failure is None:
                 return
-            if self._plan.retry is not None and attempts is None:
-                attempts = Attempts(self._plan.retry, begun)
+            if plan.retry is not None and attempts is None:
+                attempts = Attempts(plan.retry, begun)
             await self._pause_after(failure, attempts)
 
     def _name(self) -> str:
@@ -145,11 +150,7 @@ class ModelTurn:
                 error.__context__ = failure
             raise RunFailure("model", describe(error), error) from error
 
-    async def _answer(self, request: Request) -> AsyncGenerator[ev.Event, None]:
-        if not self._streaming:
-            generated = self._plan.model.generate(request)
-            await self._take(await self._waiting.on(generated, turn=True))
-            return
+    async def _streamed(self, request: Request) -> AsyncGenerator[ev.Event, None]:
         waiting_for = "first_token"
         async with aclosing(closable(self._items(request))) as answer:
             while (
@@ -267,17 +268,17 @@ def _checked(answer: object) -> Response:
             part.validate()
         except ValueError as error:
             raise ProtocolError(f"the model's answer: {error}") from error
-    if all(clean_text(text) is text for text in _texts(message, answer.details)):
+    texts = _texts(message, answer.details)
+    if all(map(str.isascii, texts)) or all(clean_text(text) is text for text in texts):
         return answer
     details = Details(*map(clean_text, astuple(answer.details)))
     return replace(answer, message=load_message(dump_message(message)), details=details)
 
 
-def _texts(message: AssistantMessage, details: Details) -> Iterator[str]:
+def _texts(message: AssistantMessage, details: Details) -> list[str]:
     """The texts that a model gave: where surrogates may come in (contract §1)."""
-    yield from astuple(details)
-    yield message.content
-    for thought in message.thinking:
-        yield thought.text
+    texts = [message.content, *astuple(details)]
+    texts += [thought.text for thought in message.thinking]
     for call in message.tool_calls:
-        yield from (call.id, call.name, call.args)
+        texts += (call.id, call.name, call.args)
+    return texts

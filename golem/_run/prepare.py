@@ -18,8 +18,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import AsyncIterable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from golem._run.cancellation import told
 from golem._run.commands import describe
@@ -37,8 +38,7 @@ from golem.messages import Message, SystemMessage
 from golem.rawjson import clean_text
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(Struct, frozen=True):
     """A history ready to be sent: without system messages, paired, and what that took."""
 
     messages: list[Message]

@@ -99,23 +99,24 @@ class Ready:
         Cancellation passes through.
         """
         seconds = self._tool.timeout if self._tool.timeout is not None else limit
-        crashed: Exception | None = None
+        if seconds is None:  # no scope: it would cost more than the rest of the call
+            return await self._outcome(context)
+        outcome: Outcome | None = None
         with anyio.move_on_after(seconds) as scope:
-            try:
-                result = result_of(await self._invoke(context))
-            except Exception as error:  # noqa: BLE001 - whatever the tool's author did not foresee
-                outcome = self._said(_alone(error))
-                if outcome is not None:
-                    return outcome
-                crashed = error
-            else:
-                return Returned(result.text, result.parts)
-        if scope.cancel_called:
+            outcome = await self._outcome(context)
+        if scope.cancel_called and (outcome is None or isinstance(outcome, Crashed)):
             late = TimeoutError(f"the tool timeout of {seconds:g} s is over")
-            late.__cause__ = crashed
-            return Crashed(late, abandoned=self.in_thread and crashed is None)
-        assert crashed is not None  # noqa: S101 - it neither returned nor was late
-        return Crashed(crashed)
+            late.__cause__ = None if outcome is None else outcome.error
+            return Crashed(late, abandoned=self.in_thread and outcome is None)
+        assert outcome is not None  # noqa: S101 - it was not late
+        return outcome
+
+    async def _outcome(self, context: RunContext[Any]) -> Outcome:
+        try:
+            result = result_of(await self._invoke(context))
+        except Exception as error:  # noqa: BLE001 - whatever the tool's author did not foresee
+            return self._said(_alone(error)) or Crashed(error)
+        return Returned(result.text, result.parts)
 
     def _said(self, error: Exception) -> Outcome | None:
         """What the tool says has become of its call; None where it just broke."""
