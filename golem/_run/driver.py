@@ -17,11 +17,19 @@ import anyio
 
 from golem import events as ev
 from golem._run.cancellation import told
-from golem._run.commands import CallModel, Command, DecodeOutput, RunTools, describe, error_type
+from golem._run.commands import (
+    CallModel,
+    Command,
+    DecodeOutput,
+    RunFailure,
+    RunTools,
+    describe,
+    error_type,
+)
 from golem._run.evidence import attach
 from golem._run.herald import Herald
 from golem._run.journal import Journal
-from golem._run.machine import Machine, RunFailure
+from golem._run.machine import Machine
 from golem._run.model_turn import ModelTurn
 from golem._run.plan import Plan
 from golem._run.prepare import donated_conversation, prepare_history, start_machine

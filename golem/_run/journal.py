@@ -6,8 +6,8 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from golem._run.cancellation import told
-from golem._run.commands import describe
-from golem._run.machine import Machine, RunFailure
+from golem._run.commands import RunFailure, describe
+from golem._run.machine import Machine
 from golem._run.waiting import Waiting
 from golem.messages import Message, ToolMessage
 

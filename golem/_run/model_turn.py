@@ -12,10 +12,10 @@ from msgspec.structs import astuple, replace
 
 from golem import events as ev
 from golem._run.cancellation import told
-from golem._run.commands import CallModel, describe, error_type
+from golem._run.commands import CallModel, RunFailure, describe, error_type
 from golem._run.herald import Herald
 from golem._run.journal import Journal
-from golem._run.machine import Machine, RunFailure
+from golem._run.machine import Machine
 from golem._run.plan import Plan
 from golem._run.prepare import processed_by
 from golem._run.retry import Attempts

@@ -23,9 +23,9 @@ from typing import Any
 from msgspec import Struct
 
 from golem._run.cancellation import told
-from golem._run.commands import describe
+from golem._run.commands import RunFailure, describe
 from golem._run.ledger import Ledger
-from golem._run.machine import Machine, RunFailure
+from golem._run.machine import Machine
 from golem._run.plan import HistoryProcessor, Plan
 from golem._run.resume import Resumption, resume
 from golem._run.rules import Rules
