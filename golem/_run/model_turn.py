@@ -20,6 +20,7 @@ from golem._run.plan import Plan
 from golem._run.prepare import processed_by
 from golem._run.retry import Attempts
 from golem._run.waiting import GRACE_SECONDS, StopNow, Waiting
+from golem.batching import batches_of
 from golem.closing import closable
 from golem.codec import dump_message, load_message
 from golem.errors import ProtocolError
@@ -152,7 +153,7 @@ class ModelTurn:
 
     async def _streamed(self, request: Request) -> AsyncGenerator[ev.Event, None]:
         waiting_for = "first_token"
-        async with aclosing(closable(self._items(request))) as answer:
+        async with aclosing(closable(batches_of(self._plan.model, request))) as answer:
             while (
                 self._response is None
                 and (item := await self._next(answer, waiting_for)) is not None
@@ -190,13 +191,6 @@ class ModelTurn:
             _log.warning("a model's stream was not at its end behind its response")
         except Exception:  # noqa: BLE001 - whatever a connection raises that is not needed any more
             _log.exception("a model's stream failed behind its response")
-
-    def _items(self, request: Request) -> AsyncIterator[Sequence[Delta] | Response]:
-        """The answer in batches: the model's own, or of one delta each."""
-        batches = getattr(self._plan.model, "batches", None)
-        return (
-            _one_by_one(self._plan.model.stream(request)) if batches is None else batches(request)
-        )
 
     async def _next(
         self, answer: AsyncIterator[Sequence[Delta] | Response], waiting_for: str
@@ -248,14 +242,6 @@ class ModelTurn:
         if crosses:
             crossed = UsageLimitError("per-request input token", limit, tokens, ahead=True)
             raise RunFailure("usage", str(crossed), crossed)
-
-
-async def _one_by_one(
-    items: AsyncIterator[Delta | Response],
-) -> AsyncGenerator[Sequence[Delta] | Response, None]:
-    async with aclosing(closable(items)) as answer:
-        async for item in answer:
-            yield item if isinstance(item, Response) else (item,)
 
 
 def _checked(answer: object) -> Response:
