@@ -161,7 +161,8 @@ class Run:
             try:
                 async with aclosing(self._steps()) as steps:
                     async for event in steps:
-                        await self._herald.show(event)
+                        if self._plan.observers:
+                            await self._herald.show(event)
                         yield event
             except RunFailure as ending:
                 failure = ending
