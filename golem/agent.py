@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import aclosing
 from importlib.metadata import entry_points
 from typing import (
     TYPE_CHECKING,
@@ -26,6 +27,7 @@ from golem._run.plan import Instructions, Plan
 from golem._run.resume import Unresolved, check_answers
 from golem._run.retry import DEFAULT_RETRY
 from golem._run.toolbox import Toolbox
+from golem.carrying import inside
 from golem.context import RunContext
 from golem.deferral import DeferredResults
 from golem.errors import RunError, SubAgentPausedError, ToolCanceled
@@ -271,12 +273,17 @@ class Agent(Generic[DepsT, OutputT]):
 
 async def _result_of(run: Run) -> Result[Any]:
     """Run to the end."""
-    async with RunStream[Any](run) as stream:
-        async for _ in stream:
-            pass
-        if stream.result is None:
-            raise AssertionError("a run that raised nothing has a result")
-        return stream.result
+    outside = inside.get()
+    inside.set((*outside, (run, 0)))
+    try:
+        async with aclosing(run.events()) as events:
+            async for _ in events:
+                pass
+    finally:
+        inside.set(outside)
+    if run.result is None:
+        raise AssertionError("a run that raised nothing has a result")
+    return run.result
 
 
 def resolve_model(model: Model | str) -> Model:

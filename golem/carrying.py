@@ -10,16 +10,10 @@ import asyncio
 import sys
 import weakref
 from contextvars import ContextVar
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-import sniffio
-
-
-class Pull(NamedTuple):
-    """One of the pulls of a stream, by number."""
-
-    stream: object
-    number: int
+Pull = tuple[object, int]
+"""A stream, or a run that is none, and which of its pulls this is, by number."""
 
 
 inside: Final[ContextVar[tuple[Pull, ...]]] = ContextVar("golem_inside", default=())
@@ -31,9 +25,10 @@ calling: Final[ContextVar[weakref.ref[Any] | None]] = ContextVar("golem_calling"
 
 def current_task() -> Any:
     """The task itself. anyio's own answer costs more than all the rest of a pull."""
-    if sniffio.current_async_library() == "trio":
-        return sys.modules["trio"].lowlevel.current_task()
-    return asyncio.current_task()
+    loop = asyncio._get_running_loop()  # noqa: SLF001 - several times as fast as to ask sniffio
+    task = None if loop is None else asyncio.current_task(loop)
+    # A trio that is a guest of asyncio's loop runs in no task of that.
+    return sys.modules["trio"].lowlevel.current_task() if task is None else task
 
 
 def started_by_a_tool() -> bool:

@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Any
 
+from golem.batching import batches_of
 from golem.closing import closable
 from golem.errors import ProviderError
 from golem.messages import Message
@@ -61,14 +62,25 @@ class FallbackModel:
 
     async def stream(self, request: Request) -> AsyncGenerator[Delta | Response, Any]:
         """The answer of the first member that begins one."""
+        async with aclosing(self.batches(request)) as answer:
+            async for batch in answer:
+                if isinstance(batch, Response):
+                    yield batch
+                    continue
+                for delta in batch:
+                    yield delta
+
+    async def batches(self, request: Request) -> AsyncGenerator[Sequence[Delta] | Response, Any]:
+        """The same in batches: as many fragments at once as that member gives at once."""
         failed: ProviderError | None = None
         for place, member in enumerate(self._members):
             begun = False
             try:
-                async with aclosing(closable(member.stream(request))) as answer:
-                    async for item in answer:
-                        begun = True
-                        yield item
+                async with aclosing(closable(batches_of(member, request))) as answer:
+                    async for batch in answer:
+                        if batch:  # nothing was given out yet where it is empty
+                            begun = True
+                            yield batch
             except ProviderError as error:
                 if begun:
                     raise

@@ -117,8 +117,8 @@ class OTelObserver:
 
     def _parent(self, run_id: str) -> _Run | None:
         """The run of that id that this one is carried out in, else any that is in progress."""
-        for pull in reversed(inside.get()):
-            if found := _open.get((self._provider, (run_id, pull.stream))):
+        for stream, _ in reversed(inside.get()):
+            if found := _open.get((self._provider, (run_id, stream))):
                 return found
         same = (self._provider, run_id)
         return next((run for (by, key), run in _open.items() if (by, key[0]) == same), None)
@@ -322,7 +322,7 @@ _open: dict[tuple[int, _Key], _Run] = {}
 def _key(run_id: str) -> _Key:
     """The run of that id that the current task carries out, as observers' and tools' tasks do."""
     pulls = inside.get()
-    return run_id, pulls[-1].stream if pulls else None
+    return run_id, pulls[-1][0] if pulls else None
 
 
 def _fail(span: Span, kind: str, description: str) -> None:

@@ -42,6 +42,12 @@ class Shape(NamedTuple):
     schema: dict[str, Any]
     wrapped: bool  # in an object with the one member `result`: providers want objects
 
+    @property
+    def has_result(self) -> bool:
+        """Whether an object of this type may have a member of that name itself."""
+        properties = self.schema.get("properties", {})
+        return "result" in properties or bool(self.schema.get("additionalProperties"))
+
     def decode(self, data: bytes) -> Any:
         """The value in `data`; raises what msgspec raises for what does not fit."""
         if self.wrapped:
@@ -123,11 +129,20 @@ class Output:
         """Whether a call gives the result, in tool mode."""
         return call.name in self._names
 
-    def unwrapped(self, value: Any) -> Any:
-        """Some decoded JSON of an answer without the object that was put around it."""
-        wrapped = len(self.shapes) == 1 and self.shapes[0].wrapped
+    def unwrapped(self, value: Any, name: str = "") -> Any:
+        """Some decoded JSON of an answer without the object that was put around it.
+
+        `name`: the output tool that gave it. Without one any of the types may be meant: the first
+        that can be, as in decoding.
+        """
+        shapes = [shape for shape in self.shapes if name in ("", shape.name)]
+        if not isinstance(value, dict) or not any(shape.wrapped for shape in shapes):
+            return cast("Any", value)
         members = cast("dict[str, Any]", value)
-        return members.get("result") if wrapped and isinstance(value, dict) else value
+        if "result" not in members:
+            return members or None
+        meant = next((shape for shape in shapes if shape.wrapped or shape.has_result), None)
+        return members if meant is None or not meant.wrapped else members["result"]
 
     async def decode(self, text: str) -> Any:
         """The value of an answer in words.

@@ -225,14 +225,14 @@ class RunStream(Generic[OutputT]):
         """Let who is called from here on know that the run waits for him; what was so before."""
         self._pulls += 1
         outside = inside.get()
-        inside.set((*outside, Pull(self, self._pulls)))
+        inside.set((*outside, (self, self._pulls)))
         return outside
 
     @property
     def _carried_out_here(self) -> bool:
         """Whether the run may be waiting for the current task: it was called, or started, by it."""
         active = self._reading or self._closing
-        return active and Pull(self, self._pulls) in inside.get()
+        return active and (self, self._pulls) in inside.get()
 
     @property
     def _in_use(self) -> bool:

@@ -19,8 +19,10 @@ settings.load_profile("golem")
 
 
 @pytest.fixture(params=["asyncio", "trio"])
-def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, Any]]:
-    """The backend of an async test, with its options; synchronous tests never see it."""
+def anyio_backend(request: pytest.FixtureRequest) -> str | tuple[str, dict[str, Any]]:
+    """The backend of an async test, with options if it has any; synchronous tests never see it."""
+    backend: str = request.param
     mark = request.node.get_closest_marker("virtual_time")
-    virtual = mark is not None and mark.args != (False,)
-    return request.param, virtual_time.options(request.param) if virtual else {}
+    if mark is None or mark.args == (False,):
+        return backend
+    return backend, virtual_time.options(backend)

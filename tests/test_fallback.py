@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
 from typing import Any
 
 import anyio
 import pytest
 
-from golem import Agent, APIError, FallbackModel, Model, RunError, TransportError
-from golem.model import TextDelta
+from golem import Agent, APIError, FallbackModel, Model, RunError, TransportError, UserMessage
+from golem.model import Delta, Request, Response, TextDelta
 from golem.testing import Fragments, ScriptedModel, dies, hangs
 from tests.run.support import asks, echo
 from tests.run.test_retries import consume, policy
@@ -123,3 +125,41 @@ async def test_deltas_of_the_member_that_answers_are_given_out() -> None:
         texts = [event.text async for event in stream if event.kind == "text_delta"]  # type: ignore[union-attr]
     assert texts == ["b"]
     assert TextDelta("b").text == texts[0]
+
+
+class Batched(ScriptedModel):
+    """Gives its fragments two at once, the first time after none at all."""
+
+    async def batches(self, request: Request) -> AsyncIterator[Sequence[Delta] | Response]:
+        yield []
+        pair: list[Delta] = []
+        async with aclosing(self.stream(request)) as items:
+            async for item in items:
+                if isinstance(item, Response):
+                    yield pair
+                    yield item
+                    return
+                pair.append(item)
+                if len(pair) == 2:
+                    yield pair
+                    pair = []
+
+
+async def test_batches_of_the_member_that_answers_stay_together() -> None:
+    model = FallbackModel([Batched([Fragments([DOWN])]), Batched(["a longer answer with an end"])])
+    request = Request([UserMessage("p")])
+    async with aclosing(model.batches(request)) as answer:
+        sizes = [0 if isinstance(item, Response) else len(item) async for item in answer]
+    assert sizes == [2, 2, 0]
+    again = FallbackModel([Batched([Fragments([DOWN])]), Batched(["a longer answer with an end"])])
+    async with aclosing(again.stream(request)) as items:
+        *deltas, response = [item async for item in items]
+    assert isinstance(response, Response)
+    assert response.message.content == "".join(d.text for d in deltas if isinstance(d, TextDelta))
+
+
+async def test_nobody_takes_over_once_a_batch_was_given_out() -> None:
+    model = FallbackModel([Batched([dies("a longer answer", 2, DOWN)]), Batched(["b"])])
+    with pytest.raises(RunError) as caught:
+        await consume(Agent(model, retry=policy()), True)
+    assert caught.value.partial.text == "a longer answer"  # type: ignore[union-attr]

@@ -395,6 +395,40 @@ async def test_partial_output_of_a_wrapped_type_is_unwrapped() -> None:
     assert found == [1, 2, 3]
 
 
+class Report(msgspec.Struct):
+    result: int
+    note: str = ""
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    ("types", "place", "text", "found"),
+    [
+        ([int, list[int]], 1, '{"result": [1, 2, 3]}', [1, 2, 3]),
+        ([list[str], int], 0, '{"result": ["a", "b"]}', ["a", "b"]),
+        ([Point, list[int]], 1, '{"result": [1]}', [1]),
+        ([Point, list[int]], 0, '{"x": 1, "y": 2}', {"x": 1, "y": 2}),
+        ([Report, int], 0, '{"result": 5, "note": "x"}', {"result": 5, "note": "x"}),
+        ([dict[str, int], int], 0, '{"result": 5 }', {"result": 5}),
+        ([list[int]], 0, '{"result": [7, 8] }', [7, 8]),
+    ],
+)
+async def test_partial_output_of_several_types_is_unwrapped_as_the_output_is(
+    types: Any, place: int, text: str, found: Any, mode: Any
+) -> None:
+    agent = Agent(ScriptedModel([]), output_type=types, output_mode=mode)
+    name = agent._output.shapes[place].name
+    model = Native([asks(("1", name, text)) if mode == "tool" else text])
+    seen: list[Any] = []
+    async with agent.stream("p", model=model) as stream:
+        async for event in stream:
+            if isinstance(event, (TextDelta, ToolCallDelta)):
+                seen.append(stream.partial_output)
+    assert found == seen[-1]
+    assert stream.result is not None
+    assert found == msgspec.to_builtins(stream.result.output)
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),

@@ -8,20 +8,33 @@ tool makes an error of its own of it, only the task's count of requests still te
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from typing import ParamSpec, TypeVar
 
 import anyio
 import anyio.lowlevel
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class StrayCancelledError(Exception):
+    """Code of the application raised CancelledError, though nobody has cancelled the run."""
+
+
+def cancel_counter() -> Callable[[], int]:
+    """Tells how many cancellations this task has been asked for and has not given back.
+
+    Those of a scope that is around the caller count too until it is left; always 0 on trio.
+    """
+    loop = asyncio._get_running_loop()  # noqa: SLF001 - several times as fast as to ask sniffio
+    task = None if loop is None else asyncio.current_task(loop)
+    return int if task is None else task.cancelling
+
 
 def cancel_requests() -> int:
-    """How many cancellations the current task has been asked for and has not given back.
-
-    Those of a scope that is around the caller count too until it is left; 0 on trio.
-    """
-    if asyncio._get_running_loop() is None:  # noqa: SLF001 - several times as fast as to ask sniffio
-        return 0
-    task = asyncio.current_task()
-    return 0 if task is None else task.cancelling()
+    """What a `cancel_counter` of the current task would tell now."""
+    return cancel_counter()()
 
 
 async def pass_cancellation(before: int) -> None:
@@ -37,3 +50,27 @@ async def pass_cancellation(before: int) -> None:
 def cancelled_by_scope() -> bool:
     """Whether a scope around the caller is cancelled."""
     return anyio.current_effective_deadline() == float("-inf")
+
+
+def is_stray(error: BaseException) -> bool:
+    """Whether it is a CancelledError that whoever raised it has made, or got from elsewhere.
+
+    As one does who awaits a task that somebody else has cancelled.
+    """
+    if not isinstance(error, asyncio.CancelledError):
+        return False
+    return not (cancelled_by_scope() or cancel_requests())
+
+
+async def told(function: Callable[P, Awaitable[T]], *args: P.args, **named: P.kwargs) -> T:
+    """What code of the application gives; its stray CancelledError is an error like any other.
+
+    Raises StrayCancelledError. Not for models and tools: what they are cancelled by ends the run.
+    """
+    try:
+        return await function(*args, **named)
+    except asyncio.CancelledError as error:
+        if not is_stray(error):
+            raise
+        reason = "CancelledError was raised, and nobody had cancelled the run"
+        raise StrayCancelledError(reason) from error

@@ -1,4 +1,4 @@
-"""What the machine asks its driver to do, and what comes back. Values only."""
+"""What the machine asks its driver to do, and what comes of it. Values only."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from golem.deferral import DeferralKind
+from golem.errors import Stage
 from golem.messages import AssistantMessage, Message, Part, ToolCall
 from golem.rawjson import clean_text
 
@@ -41,6 +42,16 @@ class DecodeOutput(Struct, frozen=True):
 
 
 Command = CallModel | RunTools | DecodeOutput
+
+
+class RunFailure(Exception):
+    """The run cannot go on: at which stage, and why (``__cause__``: the error behind it)."""
+
+    def __init__(self, stage: Stage, reason: str, cause: BaseException | None = None) -> None:
+        self.stage: Stage = stage
+        self.reason = reason
+        super().__init__(reason)
+        self.__cause__ = cause
 
 
 def describe(error: BaseException) -> str:

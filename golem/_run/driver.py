@@ -16,11 +16,20 @@ from typing import Any
 import anyio
 
 from golem import events as ev
-from golem._run.commands import CallModel, Command, DecodeOutput, RunTools, describe, error_type
+from golem._run.cancellation import told
+from golem._run.commands import (
+    CallModel,
+    Command,
+    DecodeOutput,
+    RunFailure,
+    RunTools,
+    describe,
+    error_type,
+)
 from golem._run.evidence import attach
 from golem._run.herald import Herald
 from golem._run.journal import Journal
-from golem._run.machine import Machine, RunFailure
+from golem._run.machine import Machine
 from golem._run.model_turn import ModelTurn
 from golem._run.plan import Plan
 from golem._run.prepare import donated_conversation, prepare_history, start_machine
@@ -87,12 +96,14 @@ class Run:
         text = streamed.text
         if not self._plan.output.shapes:
             return text or None
+        name = ""
         if self._plan.output_tools:
             is_output = self._plan.output.is_output_name
-            named = {call.index for call in streamed.calls if call.name and is_output(call.name)}
+            named = {call.index: call.name for call in streamed.calls if is_output(call.name)}
             first = min(named, default=-1)
+            name = named.get(first, "")
             text = "".join(call.args for call in streamed.calls if call.index == first)
-        return self._plan.output.unwrapped(partial_json(text))
+        return self._plan.output.unwrapped(partial_json(text), name)
 
     @property
     def unsaid(self) -> list[UserMessage]:
@@ -150,7 +161,8 @@ class Run:
             try:
                 async with aclosing(self._steps()) as steps:
                     async for event in steps:
-                        await self._herald.show(event)
+                        if self._plan.observers:
+                            await self._herald.show(event)
                         yield event
             except RunFailure as ending:
                 failure = ending
@@ -279,9 +291,9 @@ class Run:
             if cut := machine.cut_short():
                 raise ModelRetry(cut)
             if command.call is None:
-                decoding = output.decode(command.answer.content)
+                decoding = told(output.decode, command.answer.content)
             else:
-                decoding = output.decode_call(command.call)
+                decoding = told(output.decode_call, command.call)
             value = await self._waiting.on(decoding)
         except ModelRetry as refusal:
             reason = clean_text(refusal.reason)

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import anyio
 
 from golem import events as ev
-from golem._run.cancellation import cancel_requests, cancelled_by_scope
+from golem._run.cancellation import is_stray
 from golem._run.transcript import Added
 from golem._run.waiting import OverdueError, Waiting
 from golem.model import Delta, TextDelta, ThinkingDelta
@@ -88,10 +88,9 @@ class Herald:
         except OverdueError:  # it would hang at every event that is left
             self._observers = [other for other in self._observers if other is not observer]
             _log.exception("an observer of run %s hung at event %d", self.run_id, event.seq)
-        except asyncio.CancelledError:
-            if cancelled_by_scope() or cancel_requests():
+        except asyncio.CancelledError as error:
+            if not is_stray(error):
                 raise
-            # Nobody has cancelled the run: the observer awaited something that had been.
             _log.exception("an observer of run %s failed at event %d", self.run_id, event.seq)
         except Exception:  # noqa: BLE001 - an observer must never fail the run
             _log.exception("an observer of run %s failed at event %d", self.run_id, event.seq)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable
 
-from golem._run.commands import describe
-from golem._run.machine import Machine, RunFailure
+from golem._run.cancellation import told
+from golem._run.commands import RunFailure, describe
+from golem._run.machine import Machine
 from golem._run.waiting import Waiting
 from golem.messages import Message, ToolMessage
 
@@ -73,7 +74,7 @@ class Journal:
     async def _call(self, message: Message) -> None:
         assert self._write is not None  # noqa: S101 - asked only where there is a journal
         try:
-            await self._waiting.on_last_words(self._write(message))
+            await self._waiting.on_last_words(told(self._write, message))
         except Exception as error:
             self._failed = True
             raise RunFailure("history", f"journal: {describe(error)}", error) from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from golem.limits import UsageLimitError, UsageLimits
+from golem.limits import NO_LIMITS, UsageLimitError, UsageLimits
 from golem.usage import Usage
 
 Price = Callable[[Usage], float]
@@ -21,6 +21,7 @@ class Ledger:
         self.tool_calls = 0
         self.cost: float | None = None if price is None else 0.0
         self._limits = limits
+        self._unlimited = limits == NO_LIMITS
         self._price = price
 
     def add_response(self, usage: Usage) -> None:
@@ -43,6 +44,8 @@ class Ledger:
 
     def crossed(self, *, about_to_run: int = 0, about_to_send: int = 0) -> UsageLimitError | None:
         """The first limit crossed, now or with so many more tool calls and requests."""
+        if self._unlimited:
+            return None
         return self._limits.check(
             self.usage,
             requests=self.requests,

@@ -7,18 +7,20 @@ are given, there is no clock and no I/O here (contract §4.2, §4.4).
 
 from __future__ import annotations
 
-from collections import Counter, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
-from golem._run.batches import Batch, Rejections
+from golem._run.batches import Batch
+from golem._run.calls import Calls
 from golem._run.commands import (
     CallModel,
     Command,
     DecodeOutput,
     Outcome,
+    RunFailure,
     RunTools,
     describe,
 )
@@ -26,9 +28,10 @@ from golem._run.fragments import Fragments
 from golem._run.ledger import Ledger
 from golem._run.resume import Resumption
 from golem._run.rules import CUT_SHORT, PAUSE_TURN, Rules, SayWhen, StopWhen
+from golem._run.steering import Steering
 from golem._run.transcript import Added, Transcript
 from golem.deferral import NOTHING_PENDING, Pending
-from golem.errors import Stage, ToolCanceled
+from golem.errors import ToolCanceled
 from golem.history.repair import no_result
 from golem.history.report import NOTHING_REPAIRED, HistoryRepair
 from golem.limits import NO_LIMITS, UsageLimitError
@@ -39,16 +42,6 @@ from golem.result import Partial, Result
 from golem.usage import Usage
 
 C = TypeVar("C", CallModel, RunTools, DecodeOutput)
-
-
-class RunFailure(Exception):
-    """The run cannot go on: at which stage, and why (``__cause__``: the error behind it)."""
-
-    def __init__(self, stage: Stage, reason: str, cause: BaseException | None = None) -> None:
-        self.stage: Stage = stage
-        self.reason = reason
-        super().__init__(reason)
-        self.__cause__ = cause
 
 
 class Machine:
@@ -81,7 +74,6 @@ class Machine:
         self._transcript = Transcript(head, run_id, conversation_id, resumption)
         self._turn = 0
         self._completed_turns = 0
-        self._batches = 0
         self._rounds = 0
         self._command: Command | None = None
         self._end: RunFailure | None = None
@@ -89,20 +81,10 @@ class Machine:
         self._accepted = False
         self._value: Any = None
         self._pending = NOTHING_PENDING
-        self._resuming = resumption is not None
-        self._to_run: Sequence[ToolCall] = ()
-        self._batch: Batch | None = None
-        self._beside: list[ToolMessage] = []
-        self._closed: tuple[int, ...] = ()
-        self._steered = False
-        self._rejections: Rejections = Counter()
-        self._steering: dict[SayWhen, list[UserMessage]] = {"next_turn": [], "idle": []}
+        self._calls = Calls(self._transcript, resumption)
+        self._steering = Steering()
         self._stop: StopWhen | None = None
         self._fragments = Fragments()
-        if resumption is not None:
-            self._to_run = tuple(resumption.calls[place] for place in resumption.approved)
-            if not self._to_run:
-                self._record({})
         if prompt is not None:
             self._transcript.add([prompt])
 
@@ -147,12 +129,12 @@ class Machine:
 
     def enqueue(self, message: UserMessage, when: SayWhen) -> None:
         """Have a user message join at the next legal place, or when the run would be over."""
-        self._steering[when].append(message)
+        self._steering.enqueue(message, when)
 
     @property
     def unsaid(self) -> list[UserMessage]:
         """What was to be said and has not joined."""
-        return [*self._steering["next_turn"], *self._steering["idle"]]
+        return self._steering.unsaid
 
     def request_stop(self, when: StopWhen) -> None:
         """End the run at the next place that `when` allows."""
@@ -167,15 +149,16 @@ class Machine:
             return self._decode(self._answer)
         if self._stop == "after_model" and self._completed_turns:
             raise self.stop_now()
-        if self._to_run:
+        calls = self._calls
+        if calls.to_run:
             self._check_limits()
-            return RunTools(max(self._turn - 1, 0), self._to_run, self._resuming)
-        if self._stop is not None and (self._completed_turns or self._batches):
+            return RunTools(max(self._turn - 1, 0), calls.to_run, calls.resuming)
+        if self._stop is not None and (self._completed_turns or calls.batches):
             raise self.stop_now()
         self._check_limits()  # a sub-agent may have crossed one
         if self._turn >= self._rules.max_turns:
             raise RunFailure("loop", f"model turn limit exceeded after {self._turn} turns")
-        self._transcript.add(self._steer("next_turn"))
+        self._transcript.add(self._steering.take("next_turn"))
         return CallModel(self._turn, self.messages)
 
     def _decode(self, answer: AssistantMessage) -> Command | None:
@@ -212,7 +195,7 @@ class Machine:
         (message,) = self._transcript.add([response.message])
         self._fragments = Fragments()
         if message.tool_calls:
-            self._to_run = message.tool_calls
+            self._calls.to_run = message.tool_calls
             if self._output_call_of(message) is not None:
                 self._answer = message
         elif response.details.finish_reason != PAUSE_TURN:
@@ -229,11 +212,8 @@ class Machine:
 
     def tools_started(self) -> Batch:
         """The batch of the current `RunTools`, to be filled through this machine."""
-        command = self._at(RunTools)
-        if self._batch is not None:
-            raise TypeError("the batch has been started")
-        self._batch = Batch(command.calls, self._rejections)
-        return self._batch
+        self._at(RunTools)
+        return self._calls.start()
 
     def tools_checked(self, runnable: int) -> None:
         """So many calls of the batch can run; nothing has.
@@ -271,7 +251,7 @@ class Machine:
 
     def rejections(self, tool_name: str) -> int:
         """How often this run has had calls of that tool rejected."""
-        return self._rejections[tool_name, True] + self._rejections[tool_name, False]
+        return self._calls.rejections(tool_name)
 
     def tools_replied(self) -> None:
         """The batch is over: its results join the transcript.
@@ -279,42 +259,19 @@ class Machine:
         A failed batch contributes none and ends the transcript at its asking turn; a stopped one
         has every call closed; one with deferred calls pauses the run (contract §4.4, §4.6).
         """
-        batch = self._running()
-        if not batch.complete:
-            raise TypeError("the batch is not over")
+        self._at(RunTools)
+        batch = self._calls.finish()
         self._command = None
-        self._batches += 1
         if batch.failure is not None:
             call, error = batch.failure
             reason = f"tool {call.name!r} (call {call.id!r}): {describe(error)}"
             self._end = RunFailure("tool", reason, error)
-            return
-        if batch.stopped_by is not None:
+        elif batch.stopped_by is not None:
             call, canceled = batch.stopped_by
             reason = f"tool {call.name!r} (call {call.id!r}) canceled the run: {canceled.reason}"
             self._end = RunFailure("canceled", reason, ToolCanceled(canceled.reason))
-            self._close(batch)
-            return
-        self._pending = batch.pending
-        self._record(batch.results)
-
-    def _close(self, batch: Batch) -> None:
-        """End a batch early: every call without a result that counts is closed."""
-        beside = batch.beside
-        stands = self._record(batch.close())
-        self._beside = [self._transcript.stamp(result) for result in beside.values()]
-        self._closed = tuple(stands[place] for place in beside)
-
-    def _record(self, results: Mapping[int, ToolMessage]) -> dict[int, int]:
-        """Results of the batch that is over, by place, join the transcript in their turn.
-
-        Where in the transcript each of them stands.
-        """
-        join = self._transcript.complete_turn if self._resuming else self._transcript.add_results
-        self._resuming = False
-        self._batch = None
-        self._to_run = ()
-        return join(results)
+        else:
+            self._pending = batch.pending
 
     # The output
 
@@ -326,7 +283,7 @@ class Machine:
 
     def _accept(self, value: Any) -> None:
         answer, self._answer = self._answer, None
-        if answer is not None and self._to_run:
+        if answer is not None and self._calls.to_run:
             self._close_output(answer, ARRIVED)
         # The end of an answer is a legal place too: what came during it is not lost.
         if self._may_go_on:
@@ -340,7 +297,7 @@ class Machine:
         return bool(self.unsaid) and self._turn < self._rules.max_turns and self._stop is None
 
     def _say_what_waits(self) -> None:
-        self._transcript.add([*self._steer("next_turn"), *self._steer("idle")])
+        self._transcript.add([*self._steering.take("next_turn"), *self._steering.take("idle")])
 
     def output_rejected(self, reason: str, error: BaseException | None = None) -> int | None:
         """The answer has to be corrected; which round that is, None when none is left.
@@ -394,16 +351,13 @@ class Machine:
             replace(no_result(call), content=text) if call is output else no_result(call)
             for call in answer.tool_calls
         )
-        self._to_run = ()
+        self._calls.to_run = ()
 
     # Endings
 
     def stop_now(self) -> RunFailure:
         """The run ends here: what has finished is recorded, every open call is closed."""
-        if self._to_run:
-            batch = self._batch or Batch(self._to_run, self._rejections)
-            batch.settle()
-            self._close(batch)
+        self._calls.stop()
         self._command = None
         self._end = RunFailure("canceled", "the run was stopped")
         return self._end
@@ -444,7 +398,7 @@ class Machine:
         """The evidence so far; None when there is none beyond what the caller knows already."""
         ledger = self.ledger
         begun = self._fragments or self._completed_turns or self._transcript.resolved
-        if not (begun or self._steered or ledger.usage or ledger.tool_calls):
+        if not (begun or self._steering.joined or ledger.usage or ledger.tool_calls):
             return None
         return Partial(
             messages=self.messages,
@@ -459,7 +413,7 @@ class Machine:
             text=self._fragments.text,
             thinking=self._fragments.thinking,
             batch_results=self.unrecorded,
-            closed=self._closed,
+            closed=self._calls.closed,
             abandoned=tuple(self.abandoned),
         )
 
@@ -471,19 +425,12 @@ class Machine:
     @property
     def unrecorded(self) -> list[ToolMessage]:
         """Results that exist beside the transcript: of a batch that is not over, or failed."""
-        made = self._batch.evidence if self._batch is not None else []
-        answers = self._transcript.answers() if self._resuming else []
-        return [*answers, *map(self._transcript.stamp, made), *self._beside]
+        return self._calls.unrecorded
 
     @property
     def streamed(self) -> Fragments:
         """What the answer on its way has said."""
         return self._fragments
-
-    def _steer(self, when: SayWhen) -> list[UserMessage]:
-        waiting, self._steering[when] = self._steering[when], []
-        self._steered = self._steered or bool(waiting)
-        return waiting
 
     def _at(self, kind: type[C]) -> C:
         """The command being carried out; it must be of that kind."""
@@ -493,6 +440,4 @@ class Machine:
 
     def _running(self) -> Batch:
         self._at(RunTools)
-        if self._batch is None:
-            raise TypeError("no batch is running")
-        return self._batch
+        return self._calls.running

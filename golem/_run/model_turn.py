@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 
 import anyio
 from msgspec.structs import astuple, replace
 
 from golem import events as ev
-from golem._run.commands import CallModel, describe, error_type
+from golem._run.cancellation import told
+from golem._run.commands import CallModel, RunFailure, describe, error_type
 from golem._run.herald import Herald
 from golem._run.journal import Journal
-from golem._run.machine import Machine, RunFailure
+from golem._run.machine import Machine
 from golem._run.plan import Plan
 from golem._run.prepare import processed_by
 from golem._run.retry import Attempts
 from golem._run.waiting import GRACE_SECONDS, StopNow, Waiting
+from golem.batching import batches_of
 from golem.closing import closable
 from golem.codec import dump_message, load_message
 from golem.errors import ProtocolError
@@ -60,6 +62,7 @@ class ModelTurn:
 
         Raises RunFailure: ``history`` for a request processor, ``model`` or ``usage`` for the rest.
         """
+        plan = self._plan
         self._waiting.turn_begins()
         request = await self._request()
         attempts: Attempts | None = None
@@ -73,9 +76,13 @@ class ModelTurn:
             try:
                 self._waiting.check()  # what is not sent does not count
                 self._machine.request_sent()
-                async with aclosing(self._answer(request)) as answer:
-                    async for event in answer:
-                        yield event
+                if self._streaming:
+                    async with aclosing(self._streamed(request)) as answer:
+                        async for event in answer:
+                            yield event
+                else:
+                    generated = plan.model.generate(request)
+                    await self._take(await self._waiting.on(generated, turn=True))
             except RunFailure as error:  # of the journal: the attempt itself has succeeded
                 ending = error
             except StopNow as stop:
@@ -89,8 +96,8 @@ class ModelTurn:
                 raise ending
             if failure is None:
                 return
-            if self._plan.retry is not None and attempts is None:
-                attempts = Attempts(self._plan.retry, begun)
+            if plan.retry is not None and attempts is None:
+                attempts = Attempts(plan.retry, begun)
             await self._pause_after(failure, attempts)
 
     def _name(self) -> str:
@@ -132,7 +139,7 @@ class ModelTurn:
         if attempts is None or self._heard or self._response is not None:
             raise RunFailure("model", describe(failure), failure)
         try:
-            delay = await self._waiting.on(attempts.delay_after(failure), turn=True)
+            delay = await self._waiting.on(told(attempts.delay_after, failure), turn=True)
             if delay is None:
                 raise failure
             self._machine.check_request()
@@ -144,13 +151,9 @@ class ModelTurn:
                 error.__context__ = failure
             raise RunFailure("model", describe(error), error) from error
 
-    async def _answer(self, request: Request) -> AsyncGenerator[ev.Event, None]:
-        if not self._streaming:
-            generated = self._plan.model.generate(request)
-            await self._take(await self._waiting.on(generated, turn=True))
-            return
+    async def _streamed(self, request: Request) -> AsyncGenerator[ev.Event, None]:
         waiting_for = "first_token"
-        async with aclosing(closable(self._items(request))) as answer:
+        async with aclosing(closable(batches_of(self._plan.model, request))) as answer:
             while (
                 self._response is None
                 and (item := await self._next(answer, waiting_for)) is not None
@@ -173,25 +176,21 @@ class ModelTurn:
     async def _to_the_end(self, answer: AsyncIterator[Sequence[Delta] | Response]) -> None:
         """Let a stream end behind its response, so that its connection is free for the next turn.
 
-        The turn is complete: what goes wrong here is logged, and nobody waits for it.
+        The turn is complete: what goes wrong here is logged, and nobody waits for it; a stop or
+        the total ends the run without it.
         """
         try:
             with anyio.move_on_after(GRACE_SECONDS):
-                await anext(answer)
+                await self._waiting.on(anext(answer))
                 raise ProtocolError("the model went on after its response")
         except StopAsyncIteration:
             pass
         except ProtocolError:
             raise
+        except TimeoutError:
+            _log.warning("a model's stream was not at its end behind its response")
         except Exception:  # noqa: BLE001 - whatever a connection raises that is not needed any more
             _log.exception("a model's stream failed behind its response")
-
-    def _items(self, request: Request) -> AsyncIterator[Sequence[Delta] | Response]:
-        """The answer in batches: the model's own, or of one delta each."""
-        batches = getattr(self._plan.model, "batches", None)
-        return (
-            _one_by_one(self._plan.model.stream(request)) if batches is None else batches(request)
-        )
 
     async def _next(
         self, answer: AsyncIterator[Sequence[Delta] | Response], waiting_for: str
@@ -213,7 +212,7 @@ class ModelTurn:
         messages = self._command.messages
         if plan.request_processor is not None:
             try:
-                processing = processed_by(plan.request_processor, messages)
+                processing = told(processed_by, plan.request_processor, messages)
                 processed = await self._waiting.on(processing, turn=True)
                 messages, _ = normalize_history(processed)
             except Exception as error:
@@ -234,7 +233,7 @@ class ModelTurn:
         if limit is None or self._plan.counter is None:
             return
         try:
-            counted = self._plan.counter.count_tokens(request.messages, request.tools)
+            counted = told(self._plan.counter.count_tokens, request.messages, request.tools)
             tokens = await self._waiting.on(counted, turn=True)
             crosses = tokens > limit
         except Exception as error:
@@ -243,14 +242,6 @@ class ModelTurn:
         if crosses:
             crossed = UsageLimitError("per-request input token", limit, tokens, ahead=True)
             raise RunFailure("usage", str(crossed), crossed)
-
-
-async def _one_by_one(
-    items: AsyncIterator[Delta | Response],
-) -> AsyncGenerator[Sequence[Delta] | Response, None]:
-    async with aclosing(closable(items)) as answer:
-        async for item in answer:
-            yield item if isinstance(item, Response) else (item,)
 
 
 def _checked(answer: object) -> Response:
@@ -263,17 +254,17 @@ def _checked(answer: object) -> Response:
             part.validate()
         except ValueError as error:
             raise ProtocolError(f"the model's answer: {error}") from error
-    if all(clean_text(text) is text for text in _texts(message, answer.details)):
+    texts = _texts(message, answer.details)
+    if all(map(str.isascii, texts)) or all(clean_text(text) is text for text in texts):
         return answer
     details = Details(*map(clean_text, astuple(answer.details)))
     return replace(answer, message=load_message(dump_message(message)), details=details)
 
 
-def _texts(message: AssistantMessage, details: Details) -> Iterator[str]:
+def _texts(message: AssistantMessage, details: Details) -> list[str]:
     """The texts that a model gave: where surrogates may come in (contract §1)."""
-    yield from astuple(details)
-    yield message.content
-    for thought in message.thinking:
-        yield thought.text
+    texts = [message.content, *astuple(details)]
+    texts += [thought.text for thought in message.thinking]
     for call in message.tool_calls:
-        yield from (call.id, call.name, call.args)
+        texts += (call.id, call.name, call.args)
+    return texts

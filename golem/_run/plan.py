@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import tenacity
+from msgspec import Struct
 
 from golem._run.herald import Observer
 from golem._run.journal import Write
@@ -34,8 +34,7 @@ Instructions = str | Callable[[RunContext[Any]], str | Awaitable[str]]
 """Fixed text, or a function of the run that gives it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class Plan(Struct, frozen=True, kw_only=True):
     """One run: what it starts from, what it may use, who watches."""
 
     model: Model

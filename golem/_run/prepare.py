@@ -18,12 +18,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import AsyncIterable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from golem._run.commands import describe
+from msgspec import Struct
+
+from golem._run.cancellation import told
+from golem._run.commands import RunFailure, describe
 from golem._run.ledger import Ledger
-from golem._run.machine import Machine, RunFailure
+from golem._run.machine import Machine
 from golem._run.plan import HistoryProcessor, Plan
 from golem._run.resume import Resumption, resume
 from golem._run.rules import Rules
@@ -36,8 +38,7 @@ from golem.messages import Message, SystemMessage
 from golem.rawjson import clean_text
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(Struct, frozen=True):
     """A history ready to be sent: without system messages, paired, and what that took."""
 
     messages: list[Message]
@@ -54,7 +55,7 @@ async def prepare_history(plan: Plan) -> Prepared:
     try:
         processed = plan.history
         if plan.processor is not None:
-            processed = await processed_by(plan.processor, processed)
+            processed = await told(processed_by, plan.processor, processed)
         check(processed)
         _validate(processed)
         resumption = None
@@ -85,7 +86,7 @@ async def start_machine(plan: Plan, prepared: Prepared, context: RunContext[Any]
     Raises RunFailure (stage ``history``) for an instructions function that fails.
     """
     try:
-        instructions = await _resolve(plan, context)
+        instructions = await told(_resolve, plan, context)
     except Exception as error:
         raise RunFailure("history", f"instructions: {describe(error)}", error) from error
     system = [SystemMessage(instructions)] if instructions else []

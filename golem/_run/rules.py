@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Final, Literal
+
+from msgspec import Struct, field
 
 from golem.model import FinishReason
 from golem.output import Output
@@ -21,8 +22,7 @@ PAUSE_TURN: Final = "pause_turn"
 """A provider's word for: send this back as it is and let me go on."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
+class Rules(Struct, frozen=True, kw_only=True):
     """What holds for a whole run."""
 
     output: Output = field(default_factory=Output)

@@ -19,13 +19,14 @@ from golem._run.commands import (
     Outcome,
     Rejected,
     Returned,
+    RunFailure,
     RunTools,
     describe,
     error_type,
 )
 from golem._run.herald import Herald
 from golem._run.journal import Journal
-from golem._run.machine import Machine, RunFailure
+from golem._run.machine import Machine
 from golem._run.plan import Plan
 from golem._run.toolbox import Ready
 from golem._run.waiting import Waiting

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, cast
+from typing import Any, Final, TypeVar, cast
 
 import anyio
 import anyio.to_thread
@@ -33,6 +33,7 @@ ARGUMENT_CORRECTIONS: Final = 1
 """How often, for each tool name, a run has the model correct a call that could not be run."""
 
 AnyTool = Tool | Callable[..., Any]
+T = TypeVar("T")
 
 
 class Toolbox:
@@ -98,23 +99,24 @@ class Ready:
         Cancellation passes through.
         """
         seconds = self._tool.timeout if self._tool.timeout is not None else limit
-        crashed: Exception | None = None
+        if seconds is None:  # no scope: it would cost more than the rest of the call
+            return await self._outcome(context)
+        outcome: Outcome | None = None
         with anyio.move_on_after(seconds) as scope:
-            try:
-                result = result_of(await self._invoke(context))
-            except Exception as error:  # noqa: BLE001 - whatever the tool's author did not foresee
-                outcome = self._said(_alone(error))
-                if outcome is not None:
-                    return outcome
-                crashed = error
-            else:
-                return Returned(result.text, result.parts)
-        if scope.cancel_called:
+            outcome = await self._outcome(context)
+        if scope.cancel_called and (outcome is None or isinstance(outcome, Crashed)):
             late = TimeoutError(f"the tool timeout of {seconds:g} s is over")
-            late.__cause__ = crashed
-            return Crashed(late, abandoned=self.in_thread and crashed is None)
-        assert crashed is not None  # noqa: S101 - it neither returned nor was late
-        return Crashed(crashed)
+            late.__cause__ = None if outcome is None else outcome.error
+            return Crashed(late, abandoned=self.in_thread and outcome is None)
+        assert outcome is not None  # noqa: S101 - it was not late
+        return outcome
+
+    async def _outcome(self, context: RunContext[Any]) -> Outcome:
+        try:
+            result = result_of(await self._invoke(context))
+        except Exception as error:  # noqa: BLE001 - whatever the tool's author did not foresee
+            return self._said(_alone(error)) or Crashed(error)
+        return Returned(result.text, result.parts)
 
     def _said(self, error: Exception) -> Outcome | None:
         """What the tool says has become of its call; None where it just broke."""
@@ -137,10 +139,25 @@ class Ready:
         bound = functools.partial(tool.function, *positional, **self._arguments)
         if tool.is_async:
             return await bound()
-        # The thread cannot be stopped; a cancelled run does not wait for it.
         # Boxed: a decorated async function gives a coroutine there, which trio would refuse.
-        (value,) = await anyio.to_thread.run_sync(lambda: (bound(),), abandon_on_cancel=True)
+        (value,) = await _in_thread(lambda: (bound(),))
         return await value if inspect.isawaitable(value) else value
+
+
+async def _in_thread(function: Callable[[], T]) -> T:
+    """What the function gives in a worker thread; one that is cancelled is left to itself.
+
+    As many run at once as the backend's own limiter allows. The token is held here, not by the
+    thread: trio's thread would keep it, and once 40 hang no other would ever begin.
+    """
+    limiter, token = anyio.to_thread.current_default_thread_limiter(), object()
+    await limiter.acquire_on_behalf_of(token)
+    try:
+        return await anyio.to_thread.run_sync(
+            function, abandon_on_cancel=True, limiter=anyio.CapacityLimiter(1)
+        )
+    finally:
+        limiter.release_on_behalf_of(token)
 
 
 def _alone(error: Exception) -> Exception:

@@ -12,8 +12,8 @@ from typing import Any, Final, TypeVar, cast
 
 import anyio
 
-from golem._run.cancellation import cancel_requests, pass_cancellation
-from golem.limits import Timeouts
+from golem._run.cancellation import cancel_counter, cancel_requests, pass_cancellation
+from golem.limits import NO_TIMEOUTS, Timeouts
 
 T = TypeVar("T")
 
@@ -43,6 +43,7 @@ class Waiting:
 
     def __init__(self, timeouts: Timeouts, *, stoppable: bool) -> None:
         self.timeouts = timeouts
+        self._unbounded = timeouts == NO_TIMEOUTS
         self._stoppable = stoppable
         self._deadline = NEVER
         self._turn_left: float | None = None
@@ -71,6 +72,8 @@ class Waiting:
 
     def check(self) -> None:
         """Raise what waiting in this turn would raise at once: nothing more may be begun."""
+        if self._deadline == self._stop_at == NEVER and self._turn_left is None:
+            return
         now = anyio.current_time()
         bounds = dict(self._bounds(True, ""))
         name = min(bounds, key=bounds.__getitem__, default="")
@@ -96,7 +99,7 @@ class Waiting:
         """
         if self._swallowed != NEVER:
             await self._remind_before(awaitable)
-        bounds = dict(self._bounds(turn, fragment))
+        bounds = {} if self._unbounded else dict(self._bounds(turn, fragment))
         if not bounds and self._stop_at == NEVER:
             try:
                 return await self._wait(awaitable, NEVER)
@@ -152,7 +155,8 @@ class Waiting:
         Of a cancellation that the code waited for swallowed, giving something all the same, the
         next wait reminds: what it gave is evidence.
         """
-        before = cancel_requests()
+        requests = cancel_counter()
+        before = requests()
         scope: anyio.CancelScope | None = None
         value: Any = None
         try:
@@ -173,7 +177,7 @@ class Waiting:
         finally:
             if scope is not None:
                 del self._scopes[scope]
-        self._swallowed = before if cancel_requests() > before else NEVER
+        self._swallowed = before if requests() > before else NEVER
         return cast("T", value)
 
     def _over(self, name: str, deadline: float) -> BaseException:

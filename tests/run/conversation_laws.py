@@ -48,7 +48,7 @@ from golem.events import ToolDeferred as Deferred
 from golem.limits import UsageLimitError
 from golem.model import Response
 from golem.rawjson import clean_text
-from golem.testing.sweep import BEGINNINGS, mended, resumes
+from golem.testing.deaths import BEGINNINGS, mended, resumes
 from tests.run.conversation_play import Played
 from tests.run.conversation_tools import continues
 from tests.run.support import announced, well_formed

@@ -29,7 +29,8 @@ from golem._run.resume import Unresolved
 from golem._run.retry import DEFAULT_RETRY
 from golem.events import Terminal
 from golem.testing import ScriptedModel
-from golem.testing.sweep import _evidence, _Steps, _tasks
+from golem.testing.deaths import evidence_of
+from golem.testing.ways import Steps, living_tasks
 from tests.run.conversation_plans import Plan
 from tests.run.conversation_tools import TOOLS, Speaker, World
 
@@ -66,7 +67,7 @@ class Played:
     @property
     def evidence(self) -> Partial | None:
         """The partial, of a result too."""
-        return _evidence(self.terminal)
+        return evidence_of(self.terminal)
 
 
 def processor(kind: str) -> dict[str, Any]:
@@ -143,10 +144,10 @@ async def play(
         await _read(played, stream)
         played.result = stream.result
 
-    before = _tasks()
+    before = living_tasks()
     with no_generator_left():
         await _STRIKES.get(plan.form.kind, _plain)(played, go)
-    assert before == _tasks(), "a task was left behind"
+    assert before == living_tasks(), "a task was left behind"
     return played
 
 
@@ -202,7 +203,7 @@ async def _plain(played: Played, go: Go) -> None:
 
 
 async def _by_scope(played: Played, go: Go) -> None:
-    steps = _Steps(played.plan.form.at, played.world.watch)
+    steps = Steps(played.plan.form.at, played.world.watch)
     with anyio.CancelScope() as scope:
         steps.strike = scope.cancel
         await steps.drive(_caught(played, go))
@@ -213,7 +214,7 @@ async def _natively(played: Played, go: Go) -> None:
     if sniffio.current_async_library() != "asyncio":  # nothing else can be cancelled like that
         await _by_scope(played, go)
         return
-    steps = _Steps(played.plan.form.at, played.world.watch)
+    steps = Steps(played.plan.form.at, played.world.watch)
 
     async def drive() -> None:
         await steps.drive(_caught(played, go))

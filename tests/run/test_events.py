@@ -334,6 +334,7 @@ async def test_an_answer_that_is_complete_is_told_whatever_becomes_of_its_stream
 ) -> None:
     """The model's turn counts, so its event says what it has consumed."""
     monkeypatch.setattr(model_turn, "GRACE_SECONDS", 0.05)
+    begun = anyio.current_time()
 
     class Lingers:
         async def generate(self, request: Request) -> Response:
@@ -363,6 +364,8 @@ async def test_an_answer_that_is_complete_is_told_whatever_becomes_of_its_stream
             async with stream:
                 async for _ in stream:
                     pass
+    waited = {"is stopped": 0, "breaks": 0, "hangs": 0.02}[ends]
+    assert anyio.current_time() - begun == pytest.approx(waited)  # not the grace
     finished = [event for event in recorder.events if isinstance(event, ev.ModelFinished)]
     assert [event.usage for event in finished] == [Usage(2, 1)]
     assert [event.finish_reason for event in finished] == ["stop"]

@@ -13,6 +13,7 @@ from typing import Any
 
 import anyio
 import pytest
+import tenacity
 
 from golem import (
     Agent,
@@ -25,6 +26,7 @@ from golem import (
     ToolFailed,
     ToolMessage,
     TransportError,
+    UsageLimits,
     partial_from,
     tool,
 )
@@ -85,11 +87,13 @@ class Waiting:
         yield await self.wait()
 
 
-def at(place: str, wait: Waits) -> Agent[Any, Any]:
-    """An agent that comes to wait at that place."""
+def at(place: str, wait: Waits, called: Any = None) -> Agent[Any, Any]:
+    """An agent that comes to wait at that place; or `called` is what it calls there."""
 
     async def waits(*_: Any) -> Any:
         return await wait()
+
+    waits = called or waits
 
     async def tool_that_waits() -> Any:
         """Wait."""
@@ -260,6 +264,55 @@ def test_a_task_that_was_cancelled_long_ago_may_run_agents() -> None:
         return (await Agent(ScriptedModel(["x"])).run("p")).output
 
     assert asyncio.run(main()) == "x"
+
+
+# CancelledError where nobody has cancelled anything
+
+
+STRAY = {
+    "decoder": "decode",
+    "journal": "history",
+    "processor": "history",
+    "request processor": "history",
+    "instructions": "history",
+    "counter": "model",
+    "retry policy": "model",
+}
+
+
+@pytest.mark.parametrize("form", ["run", "stream"])
+@pytest.mark.parametrize("asynchronous", [False, True])
+@pytest.mark.parametrize(("place", "stage"), STRAY.items())
+async def test_a_stray_cancelled_error_is_an_error_of_who_raised_it(
+    place: str, stage: str, asynchronous: bool, form: str
+) -> None:
+    """Who awaited a task that somebody else has cancelled has not been cancelled himself."""
+
+    async def gives_up(*_: Any) -> Any:
+        raise asyncio.CancelledError
+
+    def gives_up_at_once(*_: Any) -> Any:
+        raise asyncio.CancelledError
+
+    class Counter:
+        count_tokens = staticmethod(gives_up if asynchronous else gives_up_at_once)
+
+    broken = Counter.count_tokens
+    made: dict[str, Agent[Any, Any]] = {
+        "counter": Agent(
+            ScriptedModel(["x"]), counter=Counter(), limits=UsageLimits(per_request_input_tokens=9)
+        ),
+        "retry policy": Agent(
+            ScriptedModel([TransportError("reset")]), retry=tenacity.AsyncRetrying(retry=broken)
+        ),
+    }
+    recorder = Recorder()
+    agent = made.get(place) or at(place, broken, called=broken)
+    with pytest.raises(RunError, match="nobody had cancelled the run") as caught:
+        await collect(agent, form, on_event=recorder)
+    assert stage == caught.value.stage
+    assert recorder.kinds[-1] == "run_failed"
+    well_formed(recorder.events)
 
 
 # What no task group may keep

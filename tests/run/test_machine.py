@@ -16,9 +16,10 @@ from golem._run.commands import (
     Outcome,
     Rejected,
     Returned,
+    RunFailure,
     RunTools,
 )
-from golem._run.machine import Machine, RunFailure
+from golem._run.machine import Machine
 from golem._run.rules import Rules
 from golem.history.repair import NO_RESULT
 from golem.history.report import NOTHING_REPAIRED

@@ -260,6 +260,24 @@ async def test_who_stops_a_stream_whose_reader_has_gone_carries_out_the_rest(
     well_formed([*seen, *[event async for event in stream]])
 
 
+async def test_a_reader_whose_every_pull_is_a_task_of_its_own_may_stop_it_later() -> None:
+    """As with ``asyncio.wait_for`` of Python 3.11: the task that has pulled is over each time."""
+    stream = Agent(ScriptedModel([CALLS, "x"]), tools=[echo]).stream("p")
+    seen: list[Event] = []
+
+    async def pull() -> None:
+        seen.append(await anext(stream))
+
+    async with stream:
+        while not seen or seen[-1].kind != "tool_started":
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(pull)
+        assert await stream.stop("after_tools") is stream.outcome
+        seen += [event async for event in stream]
+    assert contents(stream) == ["p", "let me see", "echoed", "echoed"]
+    well_formed(seen)
+
+
 async def test_what_fails_while_another_carries_out_the_rest_is_raised_to_who_reads_it() -> None:
     stream = Agent(ScriptedModel([asks(("1", "boom"))]), tools=[boom]).stream("p")
     seen: list[Event] = []

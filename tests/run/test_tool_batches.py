@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
+import time
 from typing import Any
 
 import anyio
+import anyio.from_thread
 import anyio.lowlevel
 import anyio.to_thread
 import pytest
@@ -277,6 +279,66 @@ async def test_a_thread_that_outlives_its_call_is_reported() -> None:
     assert partial is not None
     assert (partial.abandoned, [m.content for m in partial.batch_results]) == (("2",), ["echoed"])
     finished.wait(30)
+
+
+async def test_threads_that_were_left_behind_keep_no_other_tool_from_running() -> None:
+    """More of them than a backend runs threads at once: 40, unless it is told otherwise."""
+    release = threading.Event()
+    entered: list[anyio.Event] = []
+
+    @tool
+    def block(n: int) -> str:
+        anyio.from_thread.run_sync(entered[n].set)
+        release.wait(60)
+        return "too late"
+
+    @tool
+    def work() -> str:
+        return "worked"
+
+    def hanging(n: int) -> Agent[Any, Any]:
+        script = [asks(("1", "block", f'{{"n": {n}}}'))]
+        return Agent(ScriptedModel(script), tools=[block])
+
+    try:
+        for _ in range(3):
+            async with anyio.create_task_group() as tasks:
+                for _ in range(15):
+                    entered.append(anyio.Event())
+                    tasks.start_soon(hanging(len(entered) - 1).run, "p")
+                for event in entered:
+                    await event.wait()
+                tasks.cancel_scope.cancel()
+        result = await Agent(ScriptedModel([asks(("1", "work")), "x"]), tools=[work]).run("p")
+    finally:
+        release.set()
+    assert len(entered) == 45
+    assert result.messages[2].content == "worked"
+
+
+async def test_as_many_threads_run_at_once_as_the_backend_allows() -> None:
+    limiter = anyio.to_thread.current_default_thread_limiter()
+    before, limiter.total_tokens = limiter.total_tokens, 2
+    now, most = 0, 0
+    lock = threading.Lock()
+
+    @tool
+    def work() -> str:
+        nonlocal now, most
+        with lock:
+            now += 1
+            most = max(most, now)
+        time.sleep(0.001)
+        with lock:
+            now -= 1
+        return ""
+
+    calls = [asks(*((str(n), "work") for n in range(12))), "x"]
+    try:
+        await Agent(ScriptedModel(calls), tools=[work], parallel_tool_calls=True).run("p")
+    finally:
+        limiter.total_tokens = before
+    assert most == 2
 
 
 async def test_a_thread_of_a_cancelled_run_is_reported() -> None:
