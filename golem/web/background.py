@@ -21,29 +21,20 @@ import sniffio
 
 
 class Bell:
-    """Wakes the one task that waits at it. Several times as fast to make and ring as an event.
+    """Wakes the one task that waits at it. Several times as fast to make and ring as an event."""
 
-    Rung before anybody waits it lets the next one pass.
-    """
-
-    __slots__ = ("_rung", "_waiter")
+    __slots__ = ("_waiter",)
 
     def __init__(self) -> None:
-        self._rung = False
         self._waiter: Callable[[], object] | None = None
 
     def ring(self) -> None:
-        """Wake who waits, or let pass who comes."""
+        """Wake who waits; where nobody does, nothing happens."""
         if self._waiter is not None:
             self._waiter()
-        else:
-            self._rung = True
 
     async def wait(self) -> None:
         """Until it rings."""
-        if self._rung:
-            self._rung = False
-            return
         if sniffio.current_async_library() == "trio":
             event = sys.modules["trio"].Event()
             self._waiter, waiting = event.set, event.wait()
@@ -59,6 +50,14 @@ class Bell:
 def _settle(future: asyncio.Future[None]) -> None:
     if not future.done():
         future.set_result(None)
+
+
+def clock() -> Callable[[], float]:
+    """The event loop's clock. anyio looks for the loop anew each time it is asked."""
+    if sniffio.current_async_library() == "trio":
+        now: Callable[[], float] = sys.modules["trio"].current_time
+        return now
+    return asyncio.get_running_loop().time
 
 
 class Background:

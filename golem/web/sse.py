@@ -17,7 +17,7 @@ from golem.closing import CLEANUP_SECONDS
 from golem.errors import RunError
 from golem.events import TERMINAL
 from golem.limits import check_number
-from golem.web.background import Background, Bell
+from golem.web.background import Background, Bell, clock
 from golem.web.frames import AnyEvent, EncoderFactory, Numbered
 from golem.web.golem_events import golem_events
 
@@ -140,7 +140,7 @@ class EventStream:
         # Dropped unread by a server that was cancelled at something else: servers rarely close
         # the iterators they read.
         task = getattr(self, "_task", None)
-        if task is not None:
+        if task is not None and not self._feed.over:
             task.abandon()
 
 
@@ -161,6 +161,7 @@ class _Feed:
         self._ping = ping
         self._size = 0
         self._ended = False  # a terminal event has been read
+        self._clock: Callable[[], float] | None = None
         self._waiting_since: float | None = None
         self._reader_waits = False
         self._to_read = Bell()
@@ -173,7 +174,8 @@ class _Feed:
         """Until there is something to take, or all is over."""
         self._reader_waits = True
         if self._ping is not None:
-            self._waiting_since = anyio.current_time()
+            self._clock = self._clock or clock()
+            self._waiting_since = self._clock()
         try:
             await self._to_read.wait()
         finally:

@@ -44,7 +44,7 @@ def payloads(events: list[Event], encode: EncoderFactory) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", ENCODERS)
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(runs=streams.RUNS)
 def test_a_reader_that_resumes_gets_every_frame_once(name: str, runs: list[list[Event]]) -> None:
     """Ids rise strictly, and behind each of them come exactly the frames that follow it."""
@@ -58,7 +58,7 @@ def test_a_reader_that_resumes_gets_every_frame_once(name: str, runs: list[list[
             assert frame.encode().count(b"\ndata: ") == 1
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(runs=streams.RUNS)
 def test_ag_ui_is_what_its_model_and_its_client_take(judge: Judge, runs: list[list[Event]]) -> None:
     """Each event is valid by itself, all of them in their order."""
@@ -73,7 +73,7 @@ def test_ag_ui_is_what_its_model_and_its_client_take(judge: Judge, runs: list[li
 
 
 @pytest.mark.parametrize("version", [5, 6, 7])
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(runs=streams.RUNS)
 def test_ui_messages_are_what_the_ai_sdk_reads(
     judge: Judge, version: Any, runs: list[list[Event]]
@@ -98,7 +98,7 @@ def responded(message: dict[str, Any]) -> dict[str, Any]:
     return message
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(runs=streams.RUNS)
 def test_chat_chunks_are_what_openai_s_client_reads(runs: list[list[Event]]) -> None:
     """Each is a chunk, or the error that the client raises; the last is the end."""
@@ -112,7 +112,7 @@ def test_chat_chunks_are_what_openai_s_client_reads(runs: list[list[Event]]) -> 
             assert chunk.choices or payload is found[-1]
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(runs=streams.RUNS)
 def test_every_word_is_shown_once(runs: list[list[Event]]) -> None:
     """Whether it was streamed or not: the text of the parts is that of the answers."""
@@ -133,7 +133,7 @@ def calls(messages: list[AssistantMessage]) -> int:
     return sum(len(message.tool_calls) for message in messages)
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(runs=streams.RUNS)
 def test_every_call_is_told_whole_and_ends_at_most_once(runs: list[list[Event]]) -> None:
     """Under an id of its own, also where the model repeats one or gives none."""
