@@ -13,8 +13,8 @@ import functools
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from contextvars import copy_context
-from typing import Any
+from contextvars import ContextVar, copy_context
+from typing import Any, Final
 
 import anyio
 import sniffio
@@ -79,6 +79,7 @@ class Background:
             self._task = loop.create_task(self._main())  # the loop holds tasks weakly
 
     async def _main(self) -> None:
+        _inside.set((*_inside.get(), self))  # of this task's own context
         try:
             with self._scope:
                 await self._work()
@@ -90,10 +91,15 @@ class Background:
         self._scope.cancel()
 
     async def ended(self) -> None:
-        """Until the work is over."""
-        await self._over.wait()
+        """Until the work is over; at once where the work itself asks, which would wait for ever."""
+        if self not in _inside.get():
+            await self._over.wait()
 
     def abandon(self) -> None:
         """Have the work cancelled soon; for finalizers: from any thread, whatever is left."""
         with suppress(RuntimeError):  # the loop is over, and with it the task
             self._schedule(self._scope.cancel)
+
+
+_inside: Final[ContextVar[tuple[Background, ...]]] = ContextVar("golem_web_inside", default=())
+"""Whose work the current task is doing."""
