@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any, assert_type
@@ -38,6 +39,17 @@ from golem.model import Delta, Request, Response
 from golem.testing import ScriptedModel
 from golem.testing.conformance import CHECKS, Subject, conforms
 from golem.testing.judge import ChatJudge, Judge, Violation, misbehave
+from golem.web import (
+    EncoderFactory,
+    agui,
+    chat_chunks,
+    chat_completion,
+    golem_events,
+    messages_from_ui,
+    sse,
+    ui_messages,
+    verbatim,
+)
 from golem_adapters import OpenAI
 
 
@@ -199,3 +211,24 @@ async def judges() -> None:
     for check in CHECKS:
         assert_type(check.__name__, str)
         await check(subject)
+
+
+async def on_the_web(agent: Agent[None, str], body: bytes) -> None:
+    """Event streams of any source, in every protocol, and what clients post."""
+    encoders: list[EncoderFactory] = [
+        golem_events,
+        ui_messages,
+        agui,
+        chat_chunks(model="m", created=1),
+        functools.partial(ui_messages, version=7, describe=verbatim),
+    ]
+    for encode in encoders:
+        chunks = sse(agent.stream("q"), encode=encode, ping=None, after=None)
+        async for chunk in chunks:
+            assert_type(chunk, bytes)
+        await chunks.aclose()
+    events: list[Event | UnknownEvent] = [decode_event(body)]
+    as_iterator: AsyncIterator[bytes] = sse(events)
+    del as_iterator
+    assert_type(messages_from_ui(body), list[Message])
+    assert_type(chat_completion(await agent.run("q"), model="m", created=1), bytes)
