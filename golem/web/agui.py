@@ -5,12 +5,10 @@ from __future__ import annotations
 import base64
 from typing import Any, Final
 
-from msgspec.structs import replace
-
 from golem import events as ev
 from golem.codec import encode_json
 from golem.deferral import PendingCall
-from golem.messages import NO_MEMBERS, Part, Thinking, UserMessage
+from golem.messages import Part, Thinking, UserMessage
 from golem.result import Result
 from golem.usage import Usage
 from golem.web.disclosure import Describe, guarded
@@ -57,7 +55,7 @@ class AGUI(Story):
         super().__init__(describe)
         self._delta = b""  # a content event of the open block, up to the text
         self._parent = ""  # the turn's message, once it has said something
-        self._said = self._hidden = self._results = 0
+        self._said = self._results = 0
 
     def run_begins(self, event: ev.RunStarted) -> None:
         """The run, in its thread."""
@@ -112,24 +110,20 @@ class AGUI(Story):
         self._json(type="REASONING_MESSAGE_END", messageId=self.block)
         self._json(type="REASONING_END", messageId=self.block)
 
-    def thinking_signed(self, block: str, thinking: Thinking) -> None:
+    def thinking_kept(
+        self, shown: list[tuple[str, Thinking]], hidden: list[tuple[int, Thinking]]
+    ) -> None:
         """What proves the reasoning to its maker, for the client to keep and send back.
 
-        Packed so that a signature finds its maker again (`golem.web.messages_from_agui`).
+        Packed so that a signature finds its maker again (`golem.web.messages_from_agui`). Blocks
+        without words are kept with the turn's message: a reasoning message of their own would
+        stand behind it, where the next turn's are.
         """
-        if not block:
-            block = f"{self.run_id}/hidden/{self._hidden}"
-            self._hidden += 1
-            self._json(type="REASONING_START", messageId=block)
-            self._json(type="REASONING_MESSAGE_START", messageId=block, role="reasoning")
-            self._json(type="REASONING_MESSAGE_END", messageId=block)
-            self._json(type="REASONING_END", messageId=block)
-        self._json(
-            type="REASONING_ENCRYPTED_VALUE",
-            subtype="message",
-            entityId=block,
-            encryptedValue=encode_json(replace(thinking, text="", unknown=NO_MEMBERS)).decode(),
-        )
+        for block, thinking in shown:
+            self._encrypted("message", block, packed(thinking))
+        if hidden and self._parent:
+            kept = {"hidden": [[place, packed(thinking)] for place, thinking in hidden]}
+            self._encrypted("message", self._parent, kept)
 
     def call_begins(self, call: Call) -> None:
         """A call of the turn's message."""
@@ -150,12 +144,7 @@ class AGUI(Story):
             return  # in the client's messages it ended long ago
         self._json(type="TOOL_CALL_END", toolCallId=call.id)
         if call.signature:
-            self._json(
-                type="REASONING_ENCRYPTED_VALUE",
-                subtype="tool-call",
-                entityId=call.id,
-                encryptedValue=call.signature,
-            )
+            self._encrypted("tool-call", call.id, call.signature)
 
     def call_cut(self, call: Call) -> None:
         """It stays as the client has it: as text that is no JSON."""
@@ -237,6 +226,15 @@ class AGUI(Story):
             **members,
         )
 
+    def _encrypted(self, subtype: str, entity: str, value: object) -> None:
+        text = value if isinstance(value, str) else encode_json(value).decode()
+        self._json(
+            type="REASONING_ENCRYPTED_VALUE",
+            subtype=subtype,
+            entityId=entity,
+            encryptedValue=text,
+        )
+
     def _turn_message(self) -> str:
         if not self._parent:
             self._parent = f"{self.run_id}/turn {self.step + 1}"
@@ -250,6 +248,12 @@ class AGUI(Story):
 
     def _custom(self, name: str, value: object) -> None:
         self._json(type="CUSTOM", name=f"golem.{name}", value=value)
+
+
+def packed(thinking: Thinking) -> dict[str, str]:
+    """All of a block but its words."""
+    names = ("signature", "redacted", "provider", "id")
+    return {name: value for name in names if (value := getattr(thinking, name))}
 
 
 def _interrupt(call: PendingCall) -> dict[str, object]:

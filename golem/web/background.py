@@ -13,37 +13,28 @@ import functools
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from contextvars import copy_context
-from typing import Any
+from contextvars import ContextVar, copy_context
+from typing import Any, Final
 
 import anyio
 import sniffio
 
 
 class Bell:
-    """Wakes the one task that waits at it. Several times as fast to make and ring as an event.
+    """Wakes the one task that waits at it. Several times as fast to make and ring as an event."""
 
-    Rung before anybody waits it lets the next one pass.
-    """
-
-    __slots__ = ("_rung", "_waiter")
+    __slots__ = ("_waiter",)
 
     def __init__(self) -> None:
-        self._rung = False
         self._waiter: Callable[[], object] | None = None
 
     def ring(self) -> None:
-        """Wake who waits, or let pass who comes."""
+        """Wake who waits; where nobody does, nothing happens."""
         if self._waiter is not None:
             self._waiter()
-        else:
-            self._rung = True
 
     async def wait(self) -> None:
         """Until it rings."""
-        if self._rung:
-            self._rung = False
-            return
         if sniffio.current_async_library() == "trio":
             event = sys.modules["trio"].Event()
             self._waiter, waiting = event.set, event.wait()
@@ -59,6 +50,14 @@ class Bell:
 def _settle(future: asyncio.Future[None]) -> None:
     if not future.done():
         future.set_result(None)
+
+
+def clock() -> Callable[[], float]:
+    """The event loop's clock. anyio looks for the loop anew each time it is asked."""
+    if sniffio.current_async_library() == "trio":
+        now: Callable[[], float] = sys.modules["trio"].current_time
+        return now
+    return asyncio.get_running_loop().time
 
 
 class Background:
@@ -80,6 +79,7 @@ class Background:
             self._task = loop.create_task(self._main())  # the loop holds tasks weakly
 
     async def _main(self) -> None:
+        _inside.set((*_inside.get(), self))  # of this task's own context
         try:
             with self._scope:
                 await self._work()
@@ -91,10 +91,15 @@ class Background:
         self._scope.cancel()
 
     async def ended(self) -> None:
-        """Until the work is over."""
-        await self._over.wait()
+        """Until the work is over; at once where the work itself asks, which would wait for ever."""
+        if self not in _inside.get():
+            await self._over.wait()
 
     def abandon(self) -> None:
         """Have the work cancelled soon; for finalizers: from any thread, whatever is left."""
         with suppress(RuntimeError):  # the loop is over, and with it the task
             self._schedule(self._scope.cancel)
+
+
+_inside: Final[ContextVar[tuple[Background, ...]]] = ContextVar("golem_web_inside", default=())
+"""Whose work the current task is doing."""

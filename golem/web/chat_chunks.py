@@ -66,7 +66,7 @@ class ChatChunks(Story):
         self._head = b""  # a content chunk up to the text
         self._thought = b""
         self._tail = b""
-        self._spoken_in = -1  # the step that has last said something
+        self._spoken_in = self._thought_in = -1  # the step that has last said, thought something
 
     def run_begins(self, event: ev.RunStarted) -> None:
         """The message's role comes first."""
@@ -81,14 +81,18 @@ class ChatChunks(Story):
 
     def text_grows(self, text: str) -> None:
         """More of the content."""
-        if self._spoken_in not in (-1, self.step):
-            self._frame(b"%b%b%b" % (self._head, encode_json(BETWEEN_TURNS), self._tail))
+        self._piece(self._head, text, self._spoken_in)
         self._spoken_in = self.step
-        self._frame(b"%b%b%b" % (self._head, encode_json(text), self._tail))
 
     def thinking_grows(self, text: str) -> None:
         """More of the reasoning."""
-        self._frame(b"%b%b%b" % (self._thought, encode_json(text), self._tail))
+        self._piece(self._thought, text, self._thought_in)
+        self._thought_in = self.step
+
+    def _piece(self, head: bytes, text: str, last: int) -> None:
+        if last not in (-1, self.step):
+            self._frame(b"%b%b%b" % (head, encode_json(BETWEEN_TURNS), self._tail))
+        self._frame(b"%b%b%b" % (head, encode_json(text), self._tail))
 
     def finished(self, result: Result[Any]) -> None:
         """The message is whole."""

@@ -102,7 +102,7 @@ class _Reader:
     def _assistant(self, message: Item) -> AssistantMessage:
         calls = tuple(map(_call, message.at("toolCalls").items()))
         self._names.update((call.id, call.name) for call in calls)
-        thinking, self._thinking = tuple(self._thinking), []
+        thinking, self._thinking = _with_hidden(message, self._thinking), []
         text = message.at("content").optional_text()
         return AssistantMessage(text, tool_calls=calls, thinking=thinking)
 
@@ -134,12 +134,18 @@ def _call(call: Item) -> ToolCall:
 
 
 class _Packed(Struct, forbid_unknown_fields=True):
-    """What ``golem.web.agui`` puts into an encrypted value."""
+    """What ``golem.web.agui`` puts into an encrypted value of reasoning."""
 
     signature: str = ""
     redacted: str = ""
     provider: str = ""
     id: str = ""
+
+
+class _Hidden(Struct, forbid_unknown_fields=True):
+    """And of an assistant's message: blocks without words, and their places."""
+
+    hidden: list[tuple[int, _Packed]]
 
 
 def _thinking(message: Item) -> Thinking:
@@ -148,12 +154,28 @@ def _thinking(message: Item) -> Thinking:
         packed = msgspec.json.decode(value, type=_Packed)
     except (msgspec.MsgspecError, RecursionError):  # another agent's
         packed = _Packed(value)
+    return _block(message, text, packed)
+
+
+def _block(message: Item, text: str, packed: _Packed) -> Thinking:
     made = Thinking(text, packed.signature, packed.redacted, packed.provider, packed.id)
     try:
         made.validate()
     except ValueError as error:
-        raise message.error(str(error)) from error
+        raise message.at("encryptedValue").error(str(error)) from error
     return made
+
+
+def _with_hidden(message: Item, thinking: list[Thinking]) -> tuple[Thinking, ...]:
+    """The turn's reasoning with the blocks that have no words in their places."""
+    value = message.at("encryptedValue").optional_text()
+    try:
+        kept = msgspec.json.decode(value, type=_Hidden)
+    except (msgspec.MsgspecError, RecursionError):  # another agent's, for which nothing is known
+        return tuple(thinking)
+    for place, packed in kept.hidden:
+        thinking.insert(place, _block(message, "", packed))
+    return tuple(thinking)
 
 
 def _content(content: Item) -> tuple[str, tuple[Part, ...]]:

@@ -8,7 +8,7 @@ assert is refused with that report, not silently dropped, unless the application
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final, Literal, NamedTuple, TypeVar
 
@@ -109,6 +109,12 @@ class Intake(Struct, frozen=True):
         emptied = admitted.prompt is None if prompt else not admitted.history
         if emptied:
             raise _unprocessable("empty", "nothing of it may be sent", detail=admitted.report)
+        for place, part in enumerate(() if admitted.prompt is None else admitted.prompt.parts):
+            try:
+                part.validate()
+            except ValueError as error:
+                message = f"parts[{place}]: {clean(error)}"
+                raise _unprocessable("invalid_parts", message) from None
         return admitted
 
     def prompt(self, prompt: UserMessage) -> tuple[UserMessage, IntakeReport]:
@@ -169,7 +175,7 @@ def golem_body(data: bytes, max_messages: int) -> Posted:
     return Posted(
         _history(members, max_messages),
         _prompt(members),
-        _identifier(members, "conversationId"),
+        identifier(members, "conversationId"),
     )
 
 
@@ -206,7 +212,7 @@ class StopOrder(Struct, frozen=True, forbid_unknown_fields=True):
 
 def stop_body(data: bytes) -> StopOrder:
     """``{"when", "within"}``; nothing at all is the defaults. Raises Refusal."""
-    order: StopOrder = _decode(data or b"{}", StopOrder, "the body")
+    order: StopOrder = decoded(data or b"{}", StopOrder, "the body")
     if order.within is not None and not 0 <= order.within <= 86_400:
         raise _malformed("`within` is a number of seconds from 0 to a day")
     return order
@@ -230,9 +236,7 @@ def read_members(data: bytes, known: Sequence[str] | None = None) -> dict[str, b
     except RecursionError:
         raise _malformed("the body is nested too deeply") from None
     except (msgspec.DecodeError, UnicodeError, ValueError) as error:
-        raise Refusal(
-            HTTPStatus.BAD_REQUEST, "invalid_json", f"the body is not JSON: {clean(error)}"
-        ) from None
+        raise _no_json(error) from None
     unknown = [name for name in members if known is not None and name not in known]
     if unknown:
         raise _malformed(f"the body has no member {clean(unknown[0])!r}; known are: {known}")
@@ -245,19 +249,23 @@ def clean(value: object) -> str:
 
 
 def _member(members: Mapping[str, bytes], name: str, kind: Any, default: T) -> T:
-    return _decode(members[name], kind, f"`{name}`") if name in members else default
+    return decoded(members[name], kind, f"`{name}`") if name in members else default
 
 
-def _decode(data: bytes, kind: Any, what: str) -> Any:
+def decoded(data: bytes, kind: Any, what: str) -> Any:
+    """What the JSON says, as that type. Raises Refusal, which calls it `what`."""
     try:
         return msgspec.json.decode(without_lone_surrogates(data), type=kind)
     except RecursionError:
         raise _malformed(f"{what} is nested too deeply") from None
-    except (msgspec.DecodeError, UnicodeError, TypeError, ValueError) as error:
+    except (msgspec.ValidationError, UnicodeError, TypeError) as error:
         raise _malformed(f"{what} is not what it should be: {clean(error)}") from None
+    except (msgspec.DecodeError, ValueError) as error:
+        raise _no_json(error) from None
 
 
-def _identifier(members: Mapping[str, bytes], name: str) -> str:
+def identifier(members: Mapping[str, bytes], name: str) -> str:
+    """An id that the client chose, of bounded length. Raises Refusal."""
     found: str = _member(members, name, str, "")
     if len(found) > _ID_LENGTH:
         raise _malformed(f"`{name}` may have {_ID_LENGTH} characters")
@@ -266,20 +274,21 @@ def _identifier(members: Mapping[str, bytes], name: str) -> str:
 
 def _history(members: Mapping[str, bytes], max_messages: int) -> list[Message]:
     text = members.get("history", b"[]")
-    return loaded(text, max_messages)
-
-
-def loaded(text: bytes, max_messages: int) -> list[Message]:
-    """The messages of a posted history; counted before they are read. Raises Refusal."""
-    try:
-        if len(msgspec.json.decode(text, type=list[Raw])) > max_messages:
-            raise too_many(max_messages)
-    except (msgspec.DecodeError, RecursionError, UnicodeError):
-        pass  # the reader below says better what is wrong, and takes lone surrogates
+    check_count(text, max_messages)
     try:
         return load_history(text)
     except HistoryError as error:
         raise bad_history(error) from error
+
+
+def check_count(messages: bytes, max_messages: int) -> None:
+    """Raise Refusal for an array of more messages than may be posted, before any is read."""
+    try:
+        found = len(msgspec.json.decode(messages, type=list[Raw]))
+    except (msgspec.DecodeError, RecursionError, UnicodeError):
+        return  # whoever reads it says better what is wrong, and takes lone surrogates
+    if found > max_messages:
+        raise too_many(max_messages)
 
 
 def _prompt(members: Mapping[str, bytes]) -> UserMessage | None:
@@ -311,13 +320,14 @@ def too_many(max_messages: int) -> Refusal:
     )
 
 
+def _no_json(error: Exception) -> Refusal:
+    message = f"the body is not JSON: {clean(error)}"
+    return Refusal(HTTPStatus.BAD_REQUEST, "invalid_json", message)
+
+
 def _malformed(message: str) -> Refusal:
     return Refusal(HTTPStatus.BAD_REQUEST, "invalid_body", message)
 
 
 def _unprocessable(code: str, message: str, *, detail: object = None) -> Refusal:
     return Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, code, message, detail=detail)
-
-
-Reader = Callable[[bytes, int], Posted]
-"""Reads the body of one protocol; the number is how many messages it may have."""

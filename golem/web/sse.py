@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterable, Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Final, Self
 
@@ -17,7 +17,7 @@ from golem.closing import CLEANUP_SECONDS
 from golem.errors import RunError
 from golem.events import TERMINAL
 from golem.limits import check_number
-from golem.web.background import Background, Bell
+from golem.web.background import Background, Bell, clock
 from golem.web.frames import AnyEvent, EncoderFactory, Numbered
 from golem.web.golem_events import golem_events
 
@@ -53,7 +53,7 @@ def sse(
     encode: EncoderFactory = golem_events,
     ping: float | None = 15.0,
     after: str | None = None,
-) -> AsyncIterator[bytes]:
+) -> EventStream:
     """The events of one run as the bytes of a ``text/event-stream`` (`HEADERS`).
 
     `events`: an entered or fresh ``agent.stream(...)``, or any iterable of events, sync or async.
@@ -79,16 +79,13 @@ def sse(
     numbered = Numbered(encode(), after)
     if isinstance(run_id := getattr(events, "run_id", None), str):
         numbered.expect(run_id)
-    source = aiter(events) if isinstance(events, AsyncIterable) else _Each(events)
-    return EventStream(source, numbered, ping)
+    return EventStream(events, numbered, ping)
 
 
 class EventStream:
-    """See `sse`. An async iterator with ``aclose()``; one task reads it."""
+    """See `sse`. An async iterator of bytes with ``aclose()``; one task reads it."""
 
-    def __init__(
-        self, events: AsyncIterator[AnyEvent], numbered: Numbered, ping: float | None
-    ) -> None:
+    def __init__(self, events: Events, numbered: Numbered, ping: float | None) -> None:
         self._feed = _Feed(events, numbered, ping)
         self._task: Background | None = None
         self._begun = False
@@ -140,7 +137,7 @@ class EventStream:
         # Dropped unread by a server that was cancelled at something else: servers rarely close
         # the iterators they read.
         task = getattr(self, "_task", None)
-        if task is not None:
+        if task is not None and not self._feed.over:
             task.abandon()
 
 
@@ -150,17 +147,17 @@ class _Feed:
     Events are read while the reader waits, and one beyond: nothing piles up behind its back.
     """
 
-    def __init__(
-        self, events: AsyncIterator[AnyEvent], numbered: Numbered, ping: float | None
-    ) -> None:
+    def __init__(self, events: Events, numbered: Numbered, ping: float | None) -> None:
         self.ready: list[bytes] = []
         self.over = False
         self.error: BaseException | None = None
-        self._events = events
+        self._given = events
+        self._events = aiter(events) if isinstance(events, AsyncIterable) else _Each(events)
         self._numbered = numbered
         self._ping = ping
         self._size = 0
         self._ended = False  # a terminal event has been read
+        self._clock: Callable[[], float] | None = None
         self._waiting_since: float | None = None
         self._reader_waits = False
         self._to_read = Bell()
@@ -173,7 +170,8 @@ class _Feed:
         """Until there is something to take, or all is over."""
         self._reader_waits = True
         if self._ping is not None:
-            self._waiting_since = anyio.current_time()
+            self._clock = self._clock or clock()
+            self._waiting_since = self._clock()
         try:
             await self._to_read.wait()
         finally:
@@ -239,15 +237,17 @@ class _Feed:
             await self.close()
 
     async def close(self) -> None:
-        """Close the source, if it can be closed."""
-        close: Callable[[], Any] | None = getattr(self._events, "aclose", None)
-        if close is None:
-            return
-        with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
-            try:
-                await close()
-            except Exception:  # noqa: BLE001 - whatever a foreign source raises
-                _log.exception("the source of an event stream could not be closed")
+        """Close the events, and what they came from where that is something else."""
+        sources = [self._events] if self._given is self._events else [self._events, self._given]
+        for source in sources:
+            close: Callable[[], Any] | None = getattr(source, "aclose", None)
+            if close is None:
+                continue
+            with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
+                try:
+                    await close()
+                except Exception:  # noqa: BLE001 - whatever a foreign source raises
+                    _log.exception("the source of an event stream could not be closed")
 
     async def _beat(self, ping: float) -> None:
         """A comment, whenever the reader has waited so long for an event."""
@@ -277,3 +277,8 @@ class _Each:
             return next(self._items)
         except StopIteration:
             raise StopAsyncIteration from None
+
+    async def aclose(self) -> None:
+        close: Callable[[], Any] | None = getattr(self._items, "close", None)
+        if close is not None:  # a generator's
+            close()

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Final
 
 from golem import events as ev
 from golem.deferral import DENIED
+from golem.events import UnknownEvent
 from golem.messages import AssistantMessage, Thinking, ToolCall, ToolMessage, UserMessage
 from golem.web.disclosure import Describe
 from golem.web.frames import AnyEvent, Frame
@@ -44,6 +45,9 @@ class Story(Telling):
         if read is None or self._ended:
             return NO_FRAMES
         self._out = []
+        if not self.run_id and not isinstance(event, (ev.RunStarted, UnknownEvent)):
+            # A run whose history could not be prepared ends before it has started.
+            self._run_started(ev.RunStarted(event.run_id, event.conversation_id, 0, 0, 0, 0))
         read(self, event)
         return self._out
 
@@ -150,7 +154,7 @@ class Story(Telling):
     def _unique(self, call_id: str) -> str:
         shown, n = call_id, len(self._shown)
         while not shown or shown in self._shown:
-            shown, n = f"{call_id or 'call'}/{n}", n + 1
+            shown, n = f"{call_id or 'call'}/{self.run_id}/{n}", n + 1
         self._shown.add(shown)
         return shown
 
@@ -167,18 +171,18 @@ class Story(Telling):
         call.ready = True
         self.call_ready(call)
 
-    def _find(self, call_id: str, name: str, *, started: bool = False) -> Call | None:
-        """The first call of the turn with that id that has no result (and has not started)."""
+    def _first(self, call_id: str, name: str, wanted: Callable[[Call], bool]) -> Call | None:
+        """The first such call of the turn with that id; of those without id, by name."""
         for call in self._calls:
             same = call.call_id == call_id and (call_id or call.name == name)
-            if same and not call.settled and not (started and call.started):
+            if same and not call.settled and wanted(call):
                 return call
         return None
 
     def _taken_up(self, event: ev.ToolStarted | ev.ToolDeferred | ev.ToolFinished) -> Call:
         """The call of an event; one that an earlier run has asked for is told here."""
         starts = isinstance(event, ev.ToolStarted)
-        call = self._find(event.call_id, event.name, started=starts)
+        call = self._first(event.call_id, event.name, _not_started if starts else _runs)
         if call is None:
             call = self._foreign(event.call_id, event.name)
             call.args = event.args
@@ -188,9 +192,8 @@ class Story(Telling):
     def _foreign(self, call_id: str, name: str) -> Call:
         """A call that an earlier run has asked for, and whose reader may know it by its id."""
         self._end_block()
-        shown = call_id or self._unique("")
+        shown = self._unique(call_id)
         call = Call(shown, name, call_id=call_id, begun=True, earlier=True)
-        self._shown.add(call.id)
         self._calls.append(call)
         return call
 
@@ -206,7 +209,9 @@ class Story(Telling):
         self.call_ends(call, Answer(event.result, event.parts, event.failed, error))
 
     def _tool_deferred(self, event: ev.ToolDeferred) -> None:
-        self.call_waits(self._taken_up(event), event)
+        call = self._taken_up(event)
+        call.waits = True
+        self.call_waits(call, event)
 
     # Messages
 
@@ -230,7 +235,6 @@ class Story(Telling):
         if rest := _rest(message.content, "".join(self._text)):
             self._say(rest)
         self._end_block()
-        self._sign(message.thinking)
         for part in message.parts:
             self.media(part)
         streamed = [self._streamed[index] for index in sorted(self._streamed)]
@@ -240,23 +244,31 @@ class Story(Telling):
             self._calls.append(call)
             self._complete_call(call, asked)
         self._streamed = {}
+        self._keep(message.thinking)
 
-    def _sign(self, thinking: tuple[Thinking, ...]) -> None:
+    def _keep(self, thinking: tuple[Thinking, ...]) -> None:
         """Signatures, where the blocks that were shown are those that were signed."""
-        worded = [block.text for block in thinking if block.text]
-        blocks = [name for name, _ in self._thoughts]
-        alike = worded == ["".join(pieces) for _, pieces in self._thoughts]
-        for block in thinking:
-            shown = (blocks.pop(0) if alike else None) if block.text else ""
-            if shown is not None and (block.signature or block.redacted):
-                self.thinking_signed(shown, block)
+        worded = [block for block in thinking if block.text]
+        told = ["".join(pieces) for _, pieces in self._thoughts]
+        pairs = zip([name for name, _ in self._thoughts], worded, strict=False)
+        alike = told == [block.text for block in worded]
+        shown = [(name, block) for name, block in pairs if alike and block.signature]
+        hidden = [(place, block) for place, block in enumerate(thinking) if not block.text]
+        if shown or hidden:
+            self.thinking_kept(shown, hidden)
 
     def _result(self, message: ToolMessage) -> None:
-        call = self._find(message.tool_call_id, message.tool_name)
+        for told in self._calls:
+            same = (told.call_id, told.name) == (message.tool_call_id, message.tool_name)
+            if same and told.settled and not told.recorded:
+                told.recorded = True  # as its event came
+                return
+        call = self._first(message.tool_call_id, message.tool_name, _any)
         if call is None:
-            if any(message.tool_call_id == told.call_id for told in self._calls):
-                return  # told as its event came
+            if not message.tool_call_id or message.tool_call_id in self._shown:
+                return  # of ids that repeat in a turn that waited: nobody knows which it is
             call = self._foreign(message.tool_call_id, message.tool_name)
+        call.recorded = True
         call.settled = True
         denied = message.content.startswith(DENIED)
         answer = Answer(message.content, message.parts, message.failed, denied=denied)
@@ -315,6 +327,18 @@ class Story(Telling):
     }
     """How each kind of event is read: method of event. `RunCanceled` says nothing that `RunStopped`
     does not, and what an `UnknownEvent` holds nobody here can vouch for."""
+
+
+def _not_started(call: Call) -> bool:
+    return not call.started
+
+
+def _runs(call: Call) -> bool:
+    return not call.waits
+
+
+def _any(call: Call) -> bool:
+    return True
 
 
 def _rest(whole: str, told: str) -> str:

@@ -30,7 +30,9 @@ class Call(Struct):
     begun: bool = False
     ready: bool = False
     started: bool = False
+    waits: bool = False
     settled: bool = False
+    recorded: bool = False  # its result has joined the transcript
     earlier: bool = False  # an earlier run has asked for it: the reader knows it by its id
 
 
@@ -84,10 +86,13 @@ class Telling:
     def thinking_ends(self) -> None:
         """The block is whole."""
 
-    def thinking_signed(self, block: str, thinking: Thinking) -> None:
-        """A block of the turn's reasoning carries something for its maker alone.
+    def thinking_kept(
+        self, shown: list[tuple[str, Thinking]], hidden: list[tuple[int, Thinking]]
+    ) -> None:
+        """What of the turn's reasoning is for its maker alone, once everything else is told.
 
-        Empty `block`: one that has no words, and was not shown.
+        Signed blocks that were shown, by their ids, and blocks without words, by their places
+        among the turn's.
         """
 
     def call_begins(self, call: Call) -> None:

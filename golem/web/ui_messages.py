@@ -147,7 +147,11 @@ class UIMessages(Story):
         self._json(type="tool-input-delta", toolCallId=call.id, inputTextDelta=args)
 
     def call_ready(self, call: Call) -> None:
-        """Its input is whole."""
+        """Its input is whole. One that an earlier run asked for is in the message already."""
+        if not call.earlier:
+            self._available(call)
+
+    def _available(self, call: Call) -> None:
         self._json(
             type="tool-input-available",
             toolCallId=call.id,
@@ -172,6 +176,8 @@ class UIMessages(Story):
 
     def call_ends(self, call: Call, answer: Answer) -> None:
         """Its output, or why there is none."""
+        if call.earlier and call.ready:
+            self._available(call)  # for readers that begin with this stream
         if answer.denied and self._version > 5:
             self._json(type="tool-output-denied", toolCallId=call.id)
         elif answer.denied or answer.failed or answer.error:

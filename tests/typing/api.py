@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any, assert_type
@@ -16,6 +17,7 @@ from golem import (
     ModelRetry,
     Part,
     Partial,
+    PendingCall,
     Result,
     RunContext,
     RunError,
@@ -35,9 +37,25 @@ from golem import (
 )
 from golem.events import MessageAdded, RunFinished, Terminal, TextDelta
 from golem.model import Delta, Request, Response
+from golem.options import RunOptions
 from golem.testing import ScriptedModel
 from golem.testing.conformance import CHECKS, Subject, conforms
 from golem.testing.judge import ChatJudge, Judge, Violation, misbehave
+from golem.web import (
+    EncoderFactory,
+    MemoryReplay,
+    Replay,
+    SQLiteReplay,
+    agui,
+    chat_chunks,
+    chat_completion,
+    golem_events,
+    messages_from_ui,
+    sse,
+    ui_messages,
+    verbatim,
+)
+from golem.web.asgi import App, app, header
 from golem_adapters import OpenAI
 
 
@@ -199,3 +217,50 @@ async def judges() -> None:
     for check in CHECKS:
         assert_type(check.__name__, str)
         await check(subject)
+
+
+async def on_the_web(agent: Agent[None, str], body: bytes) -> None:
+    """Event streams of any source, in every protocol, and what clients post."""
+    encoders: list[EncoderFactory] = [
+        golem_events,
+        ui_messages,
+        agui,
+        chat_chunks(model="m", created=1),
+        functools.partial(ui_messages, version=7, describe=verbatim),
+    ]
+    for encode in encoders:
+        chunks = sse(agent.stream("q"), encode=encode, ping=None, after=None)
+        async for chunk in chunks:
+            assert_type(chunk, bytes)
+        await chunks.aclose()
+    events: list[Event | UnknownEvent] = [decode_event(body)]
+    as_iterator: AsyncIterator[bytes] = sse(events)
+    del as_iterator
+    assert_type(messages_from_ui(body), list[Message])
+    assert_type(chat_completion(await agent.run("q"), model="m", created=1), bytes)
+
+
+def serves(replay: Replay) -> None:
+    """An app whose agents have options of the run beside them."""
+
+    async def agent_for(identity: str) -> tuple[Agent[Deps], RunOptions[Deps]]:
+        return agent, {"deps": Deps("en")}
+
+    def may_answer(identity: str, call: PendingCall) -> bool:
+        return call.kind == "approval"
+
+    async def on_end(identity: str, outcome: Terminal) -> None:
+        assert_type(outcome.seq, int)
+
+    served = app(
+        agent_for,
+        authenticate=lambda scope: header(scope, "x-name") or None,
+        replay=replay,
+        on_disconnect="detach",
+        may_answer=may_answer,
+        on_end=on_end,
+        seal_key=[b"new" * 8, b"old" * 8],
+    )
+    assert_type(served, App)
+    stores: list[Replay] = [MemoryReplay(ttl=60), SQLiteReplay("replay.db")]
+    assert_type(stores[0], Replay)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import strategies as st
@@ -32,19 +33,29 @@ def scenario(name: str) -> list[Event]:
     return virtual_time.run(go, backend="asyncio")
 
 
+def approved(call_id: str) -> bool:
+    """What somebody says to a call that asks."""
+    return call_id in ("a", "c")
+
+
 def played(plan: Plan, *, resume: bool = False) -> list[list[Event]]:
     """The events of a drawn run, and of the one that answers what it may have paused for."""
+
+    plan = replace(plan, prompt=plan.prompt or "p", observer_fails=False)
 
     async def go() -> list[list[Event]]:
         first = await play(plan, [], "run-1")
         runs = [first.events]
         if resume and first.result is not None and first.result.pending:
             pending = first.result.pending
-            answers = DeferredResults(
-                approvals={c.call_id: n % 2 == 0 for n, c in enumerate(pending.approvals)},
+            ids = [call.id for message in answers(first.events) for call in message.tool_calls]
+            if len(ids) > len(set(ids)):
+                return runs  # nobody could tell which of them an answer is for
+            said = DeferredResults(
+                approvals={c.call_id: approved(c.call_id) for c in pending.approvals},
                 external={c.call_id: "from elsewhere" for c in pending.external},
             )
-            again = await play(plan, first.result.messages, "run-2", deferred=answers)
+            again = await play(plan, first.result.messages, "run-2", deferred=said)
             runs.append(again.events)
         return runs
 

@@ -71,7 +71,7 @@ async def test_a_conversation_is_answered_and_nothing_of_the_server_is_told() ->
         (b'{"history": [{"role": "user", "content": "\xff"}]}', 422, "invalid_history"),
         (b'{"prompt": "hi", "parts": [{"kind": 1}]}', 422, "invalid_parts"),
         (b'{"prompt": "hi", "parts": {}}', 422, "invalid_parts"),
-        (b'{"prompt": "hi", "parts": [{"kind": "video"}]}', 422, "invalid_run"),
+        (b'{"prompt": "hi", "parts": [{"kind": "video"}]}', 422, "invalid_parts"),
     ],
     ids=lambda value: repr(value)[:40],
 )
@@ -198,6 +198,7 @@ async def test_it_is_dropped_and_reported_where_the_application_asks_for_that() 
     assert told[-1]["kind"] == "run_finished"
     assert "Obey" not in response.text.partition("run_started")[2]
     assert "forged" not in response.text
+    assert response.headers["golem-intake"] == "changed"
     first = response.text.split("\n\n")[0]
     assert first.startswith("event: intake\ndata: ")
     report = json.loads(first.partition("data: ")[2])
@@ -455,11 +456,12 @@ async def test_an_order_to_stop_that_is_none(body: Any) -> None:
 # The server's own failures
 
 
+@pytest.mark.parametrize("failure", [RuntimeError, OSError, TimeoutError, ValueError])
 async def test_a_failing_application_is_an_error_without_its_words(
-    caplog: pytest.LogCaptureFixture,
+    caplog: pytest.LogCaptureFixture, failure: type[Exception]
 ) -> None:
     def fails(identity: str) -> Any:
-        raise RuntimeError("postgres://user:password@db/")
+        raise failure("postgres://user:password@db/")
 
     async with client(app(fails)) as ask:
         response = await ask.post("/runs", json={"prompt": "hi"})
@@ -508,12 +510,27 @@ async def test_at_the_bound_of_runs_nobody_begins_another() -> None:
         {"unsafe": "allow"},
         {"seal_key": b"short"},
         {"seal_key": []},
+        {"ping": 0},
+        {"ping": -1},
+        {"max_bytes": 0},
+        {"max_messages": 0},
+        {"max_running": -1},
+        {"body_timeout": 0},
+        {"send_timeout": -1},
+        {"shutdown_timeout": float("nan")},
+        {"policies": {"max_bytes": -1}},
+        {"policies": {"allowed_hosts": ["no host/"]}},
     ],
     ids=repr,
 )
 def test_an_option_out_of_range_is_refused(options: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=r"must be one of|key"):
+    with pytest.raises(ValueError, match=r"must be|key|host"):
         app(agent_for, **options)
+
+
+def test_a_policy_that_there_is_not_is_refused() -> None:
+    with pytest.raises(TypeError, match="strip_everything"):
+        app(agent_for, policies={"strip_everything": True})
 
 
 def test_one_origin_is_not_several() -> None:
@@ -527,3 +544,18 @@ async def test_the_log_is_quiet_about_what_clients_do(caplog: pytest.LogCaptureF
             await ask.post("/runs", content=b"{", headers=JSON)
             await ask.get("/runs/x")
     assert caplog.records == []
+
+
+async def test_other_scopes_are_declined() -> None:
+    sent: list[Any] = []
+
+    async def send(event: Any) -> None:
+        sent.append(event)
+
+    async def receive() -> Any:
+        return {"type": "websocket.connect"}
+
+    await app(agent_for)({"type": "websocket"}, receive, send)
+    assert sent == [{"type": "websocket.close", "code": 1008}]
+    with pytest.raises(ValueError, match="'mail'"):
+        await app(agent_for)({"type": "mail"}, receive, send)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import random
 import sqlite3
@@ -328,6 +329,44 @@ async def test_two_processes_read_one_run(tmp_path: Path) -> None:
     await other.aclose()
 
 
+async def test_processes_write_to_one_file_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "replay.db"
+    replays = [SQLiteReplay(path) for _ in range(3)]
+    found: list[list[int]] = []
+
+    async def write(replay: Replay, run_id: str) -> None:
+        await replay.begin(run_id, owner="me")
+        for seq in range(10):
+            await replay.append(run_id, seq, data(seq))
+        await replay.finish(run_id, 10, data(10))
+
+    async def follow(replay: Replay, run_id: str) -> None:
+        while await replay.record(run_id) is None:  # noqa: ASYNC110 - as another process looks
+            await anyio.sleep(0.01)
+        found.append(await read(replay, run_id))
+
+    async with anyio.create_task_group() as tasks:
+        for number in range(12):
+            tasks.start_soon(write, replays[number % 3], f"r{number}")
+            tasks.start_soon(follow, replays[(number + 1) % 3], f"r{number}")
+    assert found == [list(range(11))] * 12
+    for replay in replays:
+        await replay.aclose()
+
+
+async def test_a_file_is_for_its_user_alone(tmp_path: Path) -> None:
+    replay = SQLiteReplay(tmp_path / "replay.db")
+    await replay.begin("r", owner="me")
+    modes = {path.suffix: path.stat().st_mode & 0o077 for path in made_in(tmp_path)}
+    assert {modes[suffix] for suffix in (".db", ".db-shm", ".db-wal")} == {0}
+    assert len(modes) == 4  # and one that is empty, by which others see that the process lives
+    await replay.aclose()
+
+
+def made_in(place: Path) -> list[Path]:
+    return list(place.iterdir())
+
+
 CRASHES = """
 import asyncio, os, sys
 from golem.web.replay_sqlite import SQLiteReplay
@@ -431,3 +470,44 @@ async def read_some(replay: Replay, run_id: str, count: int) -> list[int]:
             if len(found) == count:
                 break
     return found
+
+
+async def test_writers_that_are_cancelled_at_random_hold_nobody_up(tmp_path: Path) -> None:
+    replay = SQLiteReplay(tmp_path / "replay.db")
+    rng = random.Random(3)
+    done: list[int] = []
+
+    async def write(number: int) -> None:
+        with anyio.move_on_after(rng.random() * 0.02):
+            await replay.begin(f"r{number}", owner="me")
+        if rng.random() < 0.5:
+            await replay.record(f"r{number}")
+            done.append(number)
+
+    async with anyio.create_task_group() as tasks:
+        for number in range(200):
+            tasks.start_soon(write, number)
+    assert done
+    assert (replay._worker._queue, replay._worker._begun) == ([], [])
+    assert replay._worker._leader is None
+    await replay.aclose()
+
+
+async def test_tasks_that_are_killed_hold_nobody_up(tmp_path: Path, anyio_backend: str) -> None:
+    """asyncio's own cancellation gets through where anyio's is shielded."""
+    replay = SQLiteReplay(tmp_path / "replay.db")
+    await replay.begin("first", owner="me")
+    if anyio_backend == "asyncio":
+        for round_ in range(10):
+            tasks = [
+                asyncio.create_task(replay.begin(f"r{round_}-{number}", owner="me"))
+                for number in range(10)
+            ]
+            await anyio.sleep(0.001 * round_ / 4)
+            for task in tasks[::2]:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            assert await replay.record(f"r{round_}-1") is not None
+    assert await replay.record("first") is not None
+    assert replay._worker._leader is None
+    await replay.aclose()

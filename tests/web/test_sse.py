@@ -6,7 +6,7 @@ import asyncio
 import contextvars
 import gc
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import aclosing
 from typing import Any
 
@@ -22,7 +22,7 @@ from golem.result import Result
 from golem.testing import ScriptedModel, Watch, hangs
 from golem.web import sse
 from golem.web.golem_events import NO_HEADERS
-from golem.web.sse import BURST, HELLO, PING
+from golem.web.sse import BURST, HELLO, PING, EventStream
 from golem.wire.sse import ServerSentEvent, SSEDecoder
 from tests.run import virtual_time
 from tests.run.scenarios import SCENARIOS, World
@@ -114,7 +114,7 @@ async def test_the_first_bytes_come_before_anything_runs() -> None:
     chunks = sse(source)
     assert await anext(chunks) == HELLO
     assert source.pulled == 0
-    await chunks.aclose()  # type: ignore[attr-defined]
+    await chunks.aclose()
 
 
 async def test_events_that_are_there_come_in_one_chunk_within_a_bound() -> None:
@@ -142,7 +142,7 @@ async def test_a_slow_reader_slows_the_run() -> None:
         for _ in range(5):
             await anyio.lowlevel.checkpoint()
         assert source.pulled <= seen + 2  # one ahead, one being made
-    await chunks.aclose()  # type: ignore[attr-defined]
+    await chunks.aclose()
 
 
 async def test_anything_iterable_will_do() -> None:
@@ -401,6 +401,45 @@ async def test_what_goes_wrong_in_closing_is_logged(caplog: pytest.LogCaptureFix
 
     assert len(await read(sse(Broken()))) == 5
     assert "could not be closed" in caplog.text
+
+
+async def test_what_the_events_came_from_is_closed_too() -> None:
+    """A container that makes its iterator, and a generator that is none of asyncio's."""
+    closed: list[str] = []
+
+    class Record(Source):
+        async def aclose(self) -> None:
+            closed.append("record")
+
+    source = Record()
+    source.go.set()
+    await read(sse(source))
+    assert source.closed.is_set()
+
+    def generated() -> Iterator[Event]:
+        try:
+            yield from events()
+        finally:
+            closed.append("generator")
+
+    chunks = sse(generated())
+    await until_waiting(chunks, 1)
+    await chunks.aclose()
+    assert closed == ["record", "generator"]
+
+
+async def test_a_stream_that_its_own_source_closes() -> None:
+    """As a tool of the run may: nobody waits for himself."""
+    kept: list[EventStream] = []
+
+    async def closing() -> AsyncIterator[Event]:
+        yield events()[0]
+        await kept[0].aclose()
+        await anyio.sleep_forever()
+
+    kept.append(sse(closing()))
+    assert len(await read(kept[0])) <= 1
+    assert [chunk async for chunk in kept[0]] == []
 
 
 async def test_two_readers_are_refused() -> None:
