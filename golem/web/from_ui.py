@@ -9,6 +9,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from golem.deferral import Approval, DeferredResults, Pending, denial
+from golem.history.repair import NO_RESULT
 from golem.messages import (
     AssistantMessage,
     Message,
@@ -161,7 +162,8 @@ class _Assistant:
         if state == "output-available":
             text, failed = part.at("output").json(), False
         elif state == "output-error":
-            text, failed = part.at("errorText").text(), True
+            text = part.at("errorText").text()
+            failed = text != NO_RESULT  # which only says that it never ran
         elif state == "output-denied":
             text, failed = _denial(part), False
         else:

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Final
 from golem import events as ev
 from golem.deferral import DENIED
 from golem.events import UnknownEvent
+from golem.history.repair import NO_RESULT
 from golem.messages import AssistantMessage, Thinking, ToolCall, ToolMessage, UserMessage
 from golem.web.disclosure import Describe
 from golem.web.frames import AnyEvent, Frame
@@ -33,6 +34,7 @@ class Story(Telling):
         self._step_open = False
         self._streamed: dict[int, Call] = {}  # calls of the turn that is being answered, by index
         self._calls: list[Call] = []  # calls of the turn whose results come
+        self._waiting: list[tuple[Call, ev.ToolDeferred]] = []
         self._shown: set[str] = set()
         self._correcting = False
         self._ended = False
@@ -211,7 +213,7 @@ class Story(Telling):
     def _tool_deferred(self, event: ev.ToolDeferred) -> None:
         call = self._taken_up(event)
         call.waits = True
-        self.call_waits(call, event)
+        self._waiting.append((call, event))  # asked for once it is known that the run waits
 
     # Messages
 
@@ -270,9 +272,10 @@ class Story(Telling):
             call = self._foreign(message.tool_call_id, message.tool_name)
         call.recorded = True
         call.settled = True
-        denied = message.content.startswith(DENIED)
-        answer = Answer(message.content, message.parts, message.failed, denied=denied)
-        self.call_ends(call, answer)
+        text = message.content
+        closed = NO_RESULT if text == NO_RESULT else ""  # by a stop, without having run
+        denied = text.startswith(DENIED)
+        self.call_ends(call, Answer(text, message.parts, message.failed, closed, denied))
 
     def _output_rejected(self, event: ev.OutputRejected) -> None:
         self._correcting = True
@@ -285,6 +288,9 @@ class Story(Telling):
         self.finished(event.result)
 
     def _run_paused(self, event: ev.RunPaused) -> None:
+        self._end_block()
+        for call, deferred in self._waiting:
+            self.call_waits(call, deferred)
         self._end()
         self.paused(event.result)
 

@@ -114,7 +114,7 @@ class Telling:
         """The call has its result, or will have none."""
 
     def call_waits(self, call: Call, event: ev.ToolDeferred) -> None:
-        """The call waits for somebody."""
+        """The call waits for somebody: told at the end of a run that really pauses."""
 
     def media(self, part: Part) -> None:
         """Media that the model made."""

@@ -307,6 +307,20 @@ def test_media_of_a_result_comes_behind_it(judge: Judge) -> None:
     )
 
 
+def test_nobody_is_asked_about_a_call_of_a_batch_that_was_stopped() -> None:
+    """That it waits is known once the run has paused, not when the tool says so."""
+    script = [asks(("1", "ask", '{"n":"1"}'), ("2", "stop", '{"n":"2"}'))]
+    for encode in (ui_messages, agui):
+        body = streams.body(events_of(World(Scenario(script)).agent()), encode)
+        assert b"tool-approval-request" not in body
+        assert b"interrupt" not in body.replace(b"interrupted before execution", b"")
+    paused = told(streams.scenario("paused"), ui_messages)
+    kinds = [chunk["type"] for chunk in paused]
+    assert kinds.index("tool-approval-request") > max(
+        n for n, kind in enumerate(kinds) if kind == "tool-output-available"
+    )
+
+
 def test_the_message_s_id() -> None:
     """The run's, or the one that a resumed run goes on with."""
     assert told(run(), ui_messages)[0]["messageId"] == "r"

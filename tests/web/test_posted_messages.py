@@ -30,6 +30,7 @@ from golem import (
     sanitize_history,
 )
 from golem.deferral import denial
+from golem.history.repair import NO_RESULT
 from golem.web import (
     answers_from_agui,
     answers_from_ui,
@@ -113,6 +114,7 @@ def test_a_ui_message_of_several_steps() -> None:
             denial("no"),
         ),
         (tool_part("output-denied", input={}), "{}", denial()),
+        (tool_part("output-error", input={}, errorText=NO_RESULT), "{}", NO_RESULT),
     ],
 )
 def test_a_tool_part_in_every_state(part: Any, args: str, result: str | None) -> None:
