@@ -172,8 +172,8 @@ class HTTPModel:
         http_client: HTTPClient | None = None,
         timeout: float | None = None,
     ) -> None:
-        if timeout is not None and not timeout > 0:
-            raise ValueError(f"timeout must be positive, not {timeout!r}")
+        if timeout is not None and not (isinstance(timeout, (int, float)) and timeout > 0):
+            raise ValueError(f"timeout must be a positive number of seconds, not {timeout!r}")
         self._wire = wire
         self._client = http_client
         self._failures = _errors_of(http_client)
