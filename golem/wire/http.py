@@ -18,7 +18,14 @@ import math
 import ssl
 import sys
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Mapping,
+    Sequence,
+)
 from typing import Any, Final, NamedTuple, Protocol, cast
 from urllib.parse import urlsplit
 
@@ -209,7 +216,7 @@ class HTTPModel:
         decoder = self._wire.stream_decoder(request, _headers(response))
         lost: TransportError | None = None
         left = MAX_BODY
-        chunks = response.aiter_bytes()
+        chunks = _Chunks(response)
         try:
             async for chunk in chunks:
                 left -= len(chunk)
@@ -286,10 +293,7 @@ class HTTPModel:
             request = self._request(client, call, credentials, opened if watched else None)
             try:
                 # Never followed: a redirect would take the key to whatever host it names.
-                return cast(
-                    "httpx.Response",
-                    await client.send(request, stream=True, follow_redirects=False),
-                )
+                response = await client.send(request, stream=True, follow_redirects=False)
             except failures as error:
                 if not watched and is_redirect_fault(error):
                     raise redirected("", ()) from error
@@ -297,6 +301,8 @@ class HTTPModel:
                 if not stale or not spare:
                     raise translated(error, self._host) from error
                 spare -= 1
+            else:
+                return cast("httpx.Response", response)
 
     def _request(
         self,
@@ -491,7 +497,7 @@ async def _read(response: httpx.Response, limit: int, *, cut: bool = False) -> b
     """The body, of which at most `limit` bytes are taken: `cut` there, or refused. Closes it."""
     pieces: list[bytes] = []
     size = 0
-    chunks = response.aiter_bytes()
+    chunks = _Chunks(response)
     try:
         async for chunk in chunks:
             pieces.append(chunk)
@@ -505,22 +511,55 @@ async def _read(response: httpx.Response, limit: int, *, cut: bool = False) -> b
     return b"".join(pieces)[:limit]
 
 
-async def _drain(chunks: AsyncIterator[bytes]) -> None:
+async def _drain(chunks: AsyncIterable[bytes]) -> None:
     """Read on to the end of a body that has said all, as long as the server is quick."""
     with anyio.move_on_after(_DRAIN_DEADLINE):
         await _exhaust(chunks)
 
 
-async def _close(response: httpx.Response, chunks: AsyncIterator[bytes]) -> None:
+class _Chunks:
+    """The decompressed body of a response, with the iterator beneath it held as `raw`.
+
+    A decompressor that fails ends `aiter_bytes` and leaves what it read from where it was, or
+    closes it and leaves what is beneath that: then nobody could end it any more.
+    """
+
+    def __init__(self, response: httpx.Response) -> None:
+        self.raw = _Held(response.aiter_raw())
+        self._given = response.aiter_bytes()
+        setattr(response, "aiter_raw", lambda: self.raw)  # noqa: B010  (the type says a method)
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self._given
+
+
+class _Held:
+    """An iterator that whoever reads from it cannot close."""
+
+    def __init__(self, chunks: AsyncIterator[bytes]) -> None:
+        self._chunks = chunks
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        return await anext(self._chunks)
+
+    async def aclose(self) -> None:
+        """Nothing: see `_close`."""
+
+
+async def _close(response: httpx.Response, chunks: _Chunks) -> None:
     """Give the connection back, or cut it where the body was not read to its end."""
     with anyio.move_on_after(_CLOSE_DEADLINE, shield=True):
         await response.aclose()
         # httpx nests half a dozen generators under `chunks` and closes none of them; left to
         # the collector, trio warns of each. On a closed connection one more pull ends them all.
         await _exhaust(chunks)
+        await _exhaust(chunks.raw)
 
 
-async def _exhaust(chunks: AsyncIterator[bytes]) -> None:
+async def _exhaust(chunks: AsyncIterable[bytes]) -> None:
     # Whatever a connection that nobody needs any more ends with has no one to tell.
     with contextlib.suppress(Exception):
         async for _ in chunks:
