@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import http.cookiejar
 import math
 import ssl
 import sys
@@ -35,7 +36,7 @@ from anyio.lowlevel import RunVar
 
 from golem.errors import APIError, ProviderError, TransportError
 from golem.model import Delta, Request, Response
-from golem.wire.failures import is_redirect_fault, redirected, too_large, translated
+from golem.wire.failures import is_redirect_fault, redirected, too_large, translated, unsendable
 
 DEFAULT_TIMEOUT: Final = 600.0
 """Seconds without a byte from the server. Reasoning models think for minutes before the first
@@ -323,6 +324,8 @@ class HTTPModel:
             )
         except self._failures as error:
             raise translated(error, self._host) from error
+        except ValueError as error:  # a name that no IDN is, a header that is no ASCII
+            raise unsendable(self._host) from error
         if opened:
             request.stream = _Body(call.body)
         return request
@@ -405,11 +408,19 @@ def _new_client() -> httpx.AsyncClient:
         return httpx.AsyncClient(
             verify=_ssl_context(),
             follow_redirects=False,
+            cookies=http.cookiejar.CookieJar(_KeepsNothing()),
             event_hooks={"response": [_put_location_aside]},
         )
     except (ValueError, ImportError) as error:  # no proxy's address; SOCKS without its package
         reason = "the proxy that the environment names cannot be used"
         raise TransportError(reason, retryable=False) from error
+
+
+class _KeepsNothing(http.cookiejar.DefaultCookiePolicy):
+    """No cookie is kept: a pool is shared by all keys for its server, and a cookie is one's own."""
+
+    def set_ok(self, cookie: http.cookiejar.Cookie, request: object) -> bool:
+        return False
 
 
 async def _put_location_aside(response: httpx.Response) -> None:

@@ -372,6 +372,47 @@ async def test_a_redirect_is_not_followed_with_the_key(stream: bool) -> None:
     assert not error.retryable
 
 
+async def test_a_cookie_is_not_kept_for_who_comes_next() -> None:
+    """A pool is shared by all keys for a server: what it gave one of them is no other's."""
+    cookie = "set-cookie: session=mine; path=/\r\n"
+    async with serving(answering(*[response(ANSWER, headers=cookie)] * 2)) as server:
+        for key in ("sk-of-the-first", "sk-of-the-second"):
+            await OpenAI("m", base_url=server.url, api_key=key).generate(ASK)
+        assert (server.connections, len(server.requests)) == (1, 2)
+        assert b"cookie" not in server.requests[1].lower()
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_what_a_server_says_is_cut_where_it_helps_nobody(stream: bool) -> None:
+    body = json.dumps({"error": {"message": "m" * 900_000, "code": "c" * 9000}}).encode()
+    headers = f"x-request-id: {KEY}{'r' * 9000}\r\n"
+    refused = response(body, status="400 Bad Request", headers=headers)
+    within = response(events({"error": {"message": "m" * 900_000}}), headers=headers)
+    async with serving(answering(refused, within)) as server:
+        for _ in range(2):
+            error = await failure(model_at(server.url), stream=stream)
+            assert isinstance(error, APIError)
+            assert error.message == "m" * 10_000 + "…"
+            assert error.code in (None, "c" * 256)
+            assert (error.request_id or "").startswith("[key]r")
+            assert len(error.request_id or "") == 256
+
+
+async def test_an_id_of_an_answer_does_not_show_the_key() -> None:
+    headers = f"x-request-id: req-{KEY}\r\n"
+    async with serving(answering(*[response(ANSWER, headers=headers)] * 2)) as server:
+        answer = await model_at(server.url).generate(ASK)
+        _, streamed = await read(model_at(server.url))
+    assert (answer.details.request_id, streamed.details.request_id) == ("req-[key]", "req-[key]")
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_host_that_is_none_is_a_final_error(stream: bool) -> None:
+    error = await failure(model_at("http://xn--/v1"), stream=stream)
+    assert isinstance(error, TransportError)
+    assert (str(error), error.retryable) == ("the request to xn-- is not valid HTTP", False)
+
+
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("status", [300, 301, 302, 303, 304, 307, 308])
 @pytest.mark.parametrize("location", BAD_LOCATIONS)

@@ -941,3 +941,22 @@ def test_a_stream_without_end_is_refused_at_its_bound(monkeypatch: pytest.Monkey
     assert "larger than 10000 bytes" in str(outcome.error)
     assert outcome.message.content == "Hi" * (10_000 // len(line))
     assert outcome.told == outcome.said
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_a_byte_order_mark_is_no_text(plain: bool) -> None:
+    said = delta("stop", content="hi")
+    choice = {"message": {"content": "hi"}, "finish_reason": "stop"}
+    body = json.dumps({"choices": [choice]}).encode() if plain else events(said)
+    for pieces in ([b"\xef\xbb\xbf" + body], bytewise(b"\xef\xbb\xbf \r\n" + body)):
+        outcome = drive(pieces)
+        assert outcome.error is None
+        assert outcome.message.content == "hi"
+
+
+@pytest.mark.parametrize("count", ["1e300", "9" * 400, "-1", "1e999", str(2**63)])
+def test_a_count_past_every_number_is_none(count: str) -> None:
+    usage = f'data: {{"choices":[],"usage":{{"prompt_tokens":{count},"completion_tokens":2}}}}\n\n'
+    outcome = drive([events(delta("stop", content="hi"), done=False), usage.encode()])
+    assert outcome.response is not None
+    assert outcome.response.usage == Usage(output_tokens=2)

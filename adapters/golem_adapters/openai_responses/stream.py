@@ -24,7 +24,7 @@ from golem.wire.sse import ServerSentEvent
 from golem_adapters._toolkit.bounds import bounded
 from golem_adapters._toolkit.lenient import read_json
 from golem_adapters._toolkit.streams import AnswerStream
-from golem_adapters.openai.failures import error_within, excerpt, request_id
+from golem_adapters.openai.failures import answer_id, error_within, excerpt
 from golem_adapters.openai_responses.dialect import ResponsesDialect
 from golem_adapters.openai_responses.items import CUSTOM_CALL, FUNCTION_CALL, MESSAGE, REASONING
 from golem_adapters.openai_responses.response import decode_response, failure_in, new_turn
@@ -145,7 +145,9 @@ class ResponsesStream(AnswerStream):
         failure = failure_in(answer, status, self._headers, self._secret)
         if failure is not None:
             return self._fail(failure)
-        self._answer = self._turn.end(answer, status, request_id(self._headers), deltas)
+        self._answer = self._turn.end(
+            answer, status, answer_id(self._headers, self._secret), deltas
+        )
         self.done = True
         return False
 
