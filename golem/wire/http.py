@@ -1,9 +1,9 @@
 """The HTTP shell: sends what a pure dialect wrote, hands it the bytes that come back.
 
 The only module that imports httpx, and the only one of the adapters' code that awaits. All
-there is of connections, timeouts, redirects, body limits and cancellation is here; what a
-provider's bytes mean is in its dialect (`WireDialect`), which a test can drive without a
-network.
+there is of connections, timeouts, redirects, body limits and cancellation is here, and in
+``bodies`` and ``failures`` beside it; what a provider's bytes mean is in its dialect
+(`golem.wire.protocols.WireDialect`), which a test can drive without a network.
 
 Connections belong to one event loop. There is one pool per loop and server, shared by every
 model of that server, so that an agent built for one request reuses the connection of the last;
@@ -21,22 +21,24 @@ import sys
 import time
 from collections.abc import (
     AsyncGenerator,
-    AsyncIterable,
     AsyncIterator,
-    Awaitable,
     Mapping,
     Sequence,
 )
-from typing import Any, Final, NamedTuple, Protocol, cast
+from typing import Any, Final, cast
 from urllib.parse import urlsplit
 
-import anyio
 import httpx
 from anyio.lowlevel import RunVar
 
-from golem.errors import APIError, ProviderError, TransportError
+from golem.errors import ProtocolError, ProviderError, TransportError
 from golem.model import Delta, Request, Response
+from golem.wire.bodies import CODINGS, Chunks, close, drain, headers_of, is_packed, read
 from golem.wire.failures import is_redirect_fault, redirected, too_large, translated, unsendable
+from golem.wire.protocols import HTTPCall as HTTPCall
+from golem.wire.protocols import HTTPClient as HTTPClient
+from golem.wire.protocols import StreamDecoder as StreamDecoder
+from golem.wire.protocols import WireDialect as WireDialect
 
 DEFAULT_TIMEOUT: Final = 600.0
 """Seconds without a byte from the server. Reasoning models think for minutes before the first
@@ -58,109 +60,6 @@ _STALE_CONNECTIONS: Final = 3
 
 _CLOSED: Final = frozenset({"RemoteProtocolError", "ReadError", "WriteError"})
 """How a request fails whose connection was closed meanwhile."""
-
-_CLOSE_DEADLINE: Final = 5.0
-_DRAIN_DEADLINE: Final = 0.25
-"""Seconds given to a server to end a body that has said all. Only a body that was read to its
-end leaves a connection that can be used again, and opening one costs more than this wait."""
-
-
-class HTTPCall(NamedTuple):
-    """One HTTP request without its credentials, so that it may be shown and logged."""
-
-    url: str
-    headers: Mapping[str, str]
-    body: bytes
-    method: str = "POST"
-
-
-class HTTPClient(Protocol):
-    """A caller's own client: httpx's ``AsyncClient``, httpx2's, or one that behaves as they do.
-
-    It belongs to the event loop that first used it, as theirs do, and its connections, proxies,
-    certificates and timeouts are its own affair.
-    """
-
-    def build_request(
-        self,
-        method: str,
-        url: str,
-        *,
-        headers: Any = ...,
-        content: Any = ...,
-        extensions: Any = ...,
-        timeout: Any = ...,
-    ) -> Any:
-        """One request, not sent yet."""
-        ...
-
-    async def send(self, request: Any, *, stream: bool = ..., follow_redirects: Any = ...) -> Any:
-        """The response to it, with its body still to be read where `stream` is true."""
-        ...
-
-
-class StreamDecoder(Protocol):
-    """Turns the bytes of one streamed answer into deltas. Pure; one per answer.
-
-    Call `feed` with each chunk until the body ends or `done` is true, then `close` once.
-    """
-
-    @property
-    def done(self) -> bool:
-        """Whether nothing that follows can matter: the terminator was read, or an error."""
-        ...
-
-    def feed(self, chunk: bytes) -> list[Delta]:
-        """The deltas that `chunk` completes. Never raises: what went wrong, `close` tells."""
-        ...
-
-    def close(self, lost: TransportError | None = None) -> tuple[list[Delta], Response]:
-        """The last deltas and the response; `lost` is the failure that ended the body, if any.
-
-        Raises a `golem.errors.ProviderError` with the `partial` message where the answer was
-        an error or did not come whole; a whole answer survives a connection lost after it.
-        """
-        ...
-
-
-class WireDialect(Protocol):
-    """What a provider speaks, without I/O: a request to bytes, bytes to a response.
-
-    Header names arrive in lower case. `now` is the time in seconds since the epoch.
-    """
-
-    @property
-    def base_url(self) -> str:
-        """The server, for pooling: its scheme, host and port are what counts."""
-        ...
-
-    def encode(self, request: Request, *, stream: bool) -> HTTPCall:
-        """The call that asks for `request`; equal requests give equal bytes.
-
-        Raises `golem.errors.UnsupportedContentError` for what cannot be carried.
-        """
-        ...
-
-    def authorize(
-        self, call: HTTPCall, now: float
-    ) -> Mapping[str, str] | Awaitable[Mapping[str, str]]:
-        """The headers that carry (or are computed from) the credentials, nothing else.
-
-        To be awaited where the caller's own token has to be fetched.
-        """
-        ...
-
-    def decode(self, request: Request, headers: Mapping[str, str], body: bytes) -> Response:
-        """The response in the body of a successful answer; raises ProviderError."""
-        ...
-
-    def error(self, status: int, headers: Mapping[str, str], body: bytes, now: float) -> APIError:
-        """The error that an unsuccessful answer means; the body may be anything, or empty."""
-        ...
-
-    def stream_decoder(self, request: Request, headers: Mapping[str, str]) -> StreamDecoder:
-        """A decoder for the body of a successful streamed answer."""
-        ...
 
 
 class HTTPModel:
@@ -214,17 +113,17 @@ class HTTPModel:
         connection, as with `stream`.
         """
         response = await self._send(self._wire.encode(request, stream=True))
-        decoder = self._wire.stream_decoder(request, _headers(response))
+        decoder = self._wire.stream_decoder(request, headers_of(response))
         lost: TransportError | None = None
         left = MAX_BODY
-        chunks = _Chunks(response)
+        chunks = Chunks(response)
         try:
             async for chunk in chunks:
                 left -= len(chunk)
                 if deltas := decoder.feed(chunk):
                     yield deltas
                 if decoder.done:
-                    await _drain(chunks)
+                    await drain(chunks)
                     break
                 if left < 0:
                     lost = TransportError("cut off")
@@ -232,7 +131,7 @@ class HTTPModel:
         except self._failures as error:
             lost = _caused(translated(error, self._host), error)
         finally:
-            await _close(response, chunks)
+            await close(response, chunks)
         try:
             deltas, answer = decoder.close(lost)
         except TransportError as error:
@@ -261,10 +160,10 @@ class HTTPModel:
         """Headers and body of the successful answer to `call`, whichever endpoint it is for."""
         response = await self._send(call)
         try:
-            body = await _read(response, MAX_BODY)
+            body = await read(response, MAX_BODY)
         except self._failures as error:
             raise translated(error, self._host) from error
-        return _headers(response), body
+        return headers_of(response), body
 
     async def _send(self, call: HTTPCall) -> httpx.Response:
         """The successful response to `call`, its body still to be read."""
@@ -272,7 +171,12 @@ class HTTPModel:
         if not isinstance(credentials, Mapping):
             credentials = await credentials
         response = await self._exchange(call, credentials)
-        if 200 <= response.status_code < 300:
+        succeeded = 200 <= response.status_code < 300
+        if self._client is None and is_packed(response):
+            await response.aclose()
+            if succeeded:
+                raise ProtocolError("the answer is compressed in a way that was not asked for")
+        elif succeeded:
             return response
         raise await self._refused(response, _secrets(credentials))
 
@@ -341,13 +245,13 @@ class HTTPModel:
     async def _refused(self, response: httpx.Response, secrets: list[str]) -> ProviderError:
         """The error that a response with an unsuccessful status means. Closes it."""
         try:
-            body = await _read(response, MAX_ERROR_BODY, cut=True)
+            body = b"" if response.is_closed else await read(response, MAX_ERROR_BODY, cut=True)
         except self._failures:
             body = b""  # the status alone says it
         status = response.status_code
         if 300 <= status < 400:
             return redirected(_location(response), secrets, status)
-        return self._wire.error(status, _headers(response), body, time.time())
+        return self._wire.error(status, headers_of(response), body, time.time())
 
 
 # --- connections
@@ -407,6 +311,7 @@ def _new_client() -> httpx.AsyncClient:
     try:
         return httpx.AsyncClient(
             verify=_ssl_context(),
+            headers={"accept-encoding": CODINGS},
             follow_redirects=False,
             cookies=http.cookiejar.CookieJar(_KeepsNothing()),
             event_hooks={"response": [_put_location_aside]},
@@ -486,98 +391,18 @@ def _origin(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc}"
 
 
-# --- bodies
-
-
-def _headers(response: httpx.Response) -> dict[str, str]:
-    return {name.lower(): value for name, value in response.headers.items()}
+# --- failures
 
 
 def _location(response: httpx.Response) -> str:
     """Where a redirect leads, as the server wrote it; empty where it does not say."""
     aside: str = response.extensions.get("location", "")
-    return aside or _headers(response).get("location", "")
+    return aside or headers_of(response).get("location", "")
 
 
 def _secrets(credentials: Mapping[str, str]) -> list[str]:
     """What no error may quote of what `credentials` carry."""
     return [value.removeprefix("Bearer ") for value in credentials.values()]
-
-
-async def _read(response: httpx.Response, limit: int, *, cut: bool = False) -> bytes:
-    """The body, of which at most `limit` bytes are taken: `cut` there, or refused. Closes it."""
-    pieces: list[bytes] = []
-    size = 0
-    chunks = _Chunks(response)
-    try:
-        async for chunk in chunks:
-            pieces.append(chunk)
-            size += len(chunk)
-            if size > limit:
-                if cut:
-                    break
-                raise too_large(limit)
-    finally:
-        await _close(response, chunks)
-    return b"".join(pieces)[:limit]
-
-
-async def _drain(chunks: AsyncIterable[bytes]) -> None:
-    """Read on to the end of a body that has said all, as long as the server is quick."""
-    with anyio.move_on_after(_DRAIN_DEADLINE):
-        await _exhaust(chunks)
-
-
-class _Chunks:
-    """The decompressed body of a response, with the iterator beneath it held as `raw`.
-
-    A decompressor that fails ends `aiter_bytes` and leaves what it read from where it was, or
-    closes it and leaves what is beneath that: then nobody could end it any more.
-    """
-
-    def __init__(self, response: httpx.Response) -> None:
-        self.raw = _Held(response.aiter_raw())
-        self._given = response.aiter_bytes()
-        setattr(response, "aiter_raw", lambda: self.raw)  # noqa: B010  (the type says a method)
-
-    def __aiter__(self) -> AsyncIterator[bytes]:
-        return self._given
-
-
-class _Held:
-    """An iterator that whoever reads from it cannot close."""
-
-    def __init__(self, chunks: AsyncIterator[bytes]) -> None:
-        self._chunks = chunks
-
-    def __aiter__(self) -> AsyncIterator[bytes]:
-        return self
-
-    async def __anext__(self) -> bytes:
-        return await anext(self._chunks)
-
-    async def aclose(self) -> None:
-        """Nothing: see `_close`."""
-
-
-async def _close(response: httpx.Response, chunks: _Chunks) -> None:
-    """Give the connection back, or cut it where the body was not read to its end."""
-    with anyio.move_on_after(_CLOSE_DEADLINE, shield=True):
-        await response.aclose()
-        # httpx nests half a dozen generators under `chunks` and closes none of them; left to
-        # the collector, trio warns of each. On a closed connection one more pull ends them all.
-        await _exhaust(chunks)
-        await _exhaust(chunks.raw)
-
-
-async def _exhaust(chunks: AsyncIterable[bytes]) -> None:
-    # Whatever a connection that nobody needs any more ends with has no one to tell.
-    with contextlib.suppress(Exception):
-        async for _ in chunks:
-            pass
-
-
-# --- failures
 
 
 def _caused(error: TransportError, cause: Exception) -> TransportError:

@@ -175,6 +175,24 @@ async def test_a_cookie_is_not_kept_for_who_comes_next() -> None:
 
 
 @pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("coding", ["br", "zstd", "gzip, BR", "x\xe9"])
+async def test_an_answer_is_not_unpacked_in_a_way_that_was_not_asked_for(
+    coding: str, stream: bool
+) -> None:
+    packed = f"content-encoding: {coding}\r\n"
+    answers = response(ANSWER, headers=packed), response(ANSWER, status="429 No", headers=packed)
+    async with serving(answering(answers[0])) as server:
+        error = await failure(model_at(server.url), stream=stream)
+        assert b"accept-encoding: gzip, deflate\r\n" in server.requests[0].lower()
+    assert isinstance(error, ProtocolError)
+    assert str(error) == "the answer is compressed in a way that was not asked for"
+    async with serving(answering(answers[1])) as server:
+        error = await failure(model_at(server.url), stream=stream)
+    assert isinstance(error, APIError)
+    assert (error.status, error.message, error.retryable) == (429, "Too Many Requests", True)
+
+
+@pytest.mark.parametrize("stream", [False, True])
 async def test_what_a_server_says_is_cut_where_it_helps_nobody(stream: bool) -> None:
     body = json.dumps({"error": {"message": "m" * 900_000, "code": "c" * 9000}}).encode()
     headers = f"x-request-id: {KEY}{'r' * 9000}\r\n"
