@@ -73,6 +73,16 @@ def objects(value: object) -> list[dict[str, Any]]:
     return [item for item in elements(value) if is_object(item)]
 
 
+def count_of(value: object) -> int:
+    """How many values `value` holds, itself among them."""
+    count, waiting = 0, [value]
+    while waiting:
+        item = waiting.pop()
+        count += 1
+        waiting.extend(item.values() if is_object(item) else elements(item))
+    return count
+
+
 def text(value: object) -> str:
     """`value` if it is a string, lone surrogates as U+FFFD, else an empty one."""
     return rawjson.clean_text(value) if isinstance(value, str) else ""

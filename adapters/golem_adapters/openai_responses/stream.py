@@ -21,7 +21,7 @@ from golem.errors import ProtocolError
 from golem.messages import AssistantMessage
 from golem.model import Delta, Request, Response
 from golem.wire.sse import ServerSentEvent
-from golem_adapters._toolkit.bounds import bounded
+from golem_adapters._toolkit.bounds import Room, bounded
 from golem_adapters._toolkit.lenient import read_json
 from golem_adapters._toolkit.streams import AnswerStream
 from golem_adapters.openai.failures import answer_id, error_within, excerpt
@@ -80,6 +80,7 @@ class ResponsesStream(AnswerStream):
         self._secret = secret
         self._turn = new_turn(request, dialect)
         self._answer: Response | None = None
+        self._room = Room()
 
     def _response(self, deltas: list[Delta]) -> Response | None:
         return self._answer
@@ -111,9 +112,11 @@ class ResponsesStream(AnswerStream):
         if piece is not None:
             self._take_piece(piece, suffix, said, deltas)
         elif name == "response.output_item.added":
+            self._room.take(said.item)
             if item := read_item(said.item):
                 self._turn.opened(said.output_index, item, deltas)
         elif name == "response.output_item.done":
+            self._room.take(said.item)
             self._turn.closed(said.output_index, said.item, deltas)
         elif name in _ENDS:
             return self._end(name, said, deltas)
