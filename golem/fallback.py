@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from typing import Any
+from typing import Any, Final
 
 from golem.batching import batches_of
 from golem.closing import closable
-from golem.errors import ProviderError
+from golem.errors import APIError, ProviderError
 from golem.messages import Message
 from golem.model import Delta, Model, Request, Response
 from golem.portability import HistoryCheck, check_by, joined, name_of
+
+_ELSEWHERE: Final = frozenset({402, 429})
+"""Statuses of a provider that has nothing left for this account, for minutes or for good. To ask
+it again is in vain, which is why the error may be final; another one can answer."""
 
 
 def _innermost(error: BaseException) -> BaseException:
@@ -24,11 +28,12 @@ def _innermost(error: BaseException) -> BaseException:
 
 
 class FallbackModel:
-    """Asks its members in turn: the next one where one fails with a retryable error.
+    """Asks its members in turn: the next one where one fails in a way that another may not.
 
-    Only before anything of an answer was given out; an error after the first fragment, or one
-    that asking again cannot mend, is raised. The last member's error is raised with the others'
-    as its context. Histories are portable between members.
+    That is with a retryable error, or with one that says that the account has nothing left there
+    (402, and 429 also where its wait is too long to be retried), and only before anything of an
+    answer was given out: every other error is raised. The last member's is raised with the
+    others' as its context. Histories are portable between members.
 
     Raises ValueError without members.
     """
@@ -94,6 +99,7 @@ class FallbackModel:
         """The error, that of the member before as its context; raised where no other may answer."""
         if before is not None:
             _innermost(error).__context__ = before
-        if not error.retryable or place == len(self._members) - 1:
+        spent = isinstance(error, APIError) and error.status in _ELSEWHERE
+        if not (error.retryable or spent) or place == len(self._members) - 1:
             raise error
         return error

@@ -8,8 +8,8 @@ them either.
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Any, Final, Literal, Protocol, runtime_checkable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, Literal, Protocol, cast, runtime_checkable
 
 import msgspec
 from msgspec import Struct
@@ -73,36 +73,73 @@ class Settings(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tr
 
     def __post_init__(self) -> None:
         """Raise TypeError or ValueError, naming it, for a value that no provider could take."""
-        for name in _NUMBERS:
+        for name, wanted, fits in _VALUES:
             value: object = getattr(self, name)
-            if value is not None and not _is_number(value):
-                raise TypeError(f"settings.{name} must be a finite number, not {value!r}")
+            if value is not None and not fits(value):
+                raise TypeError(f"settings.{name} must be {wanted}, not {value!r}")
         if self.max_tokens is not None and self.max_tokens < 1:
             raise ValueError(f"settings.max_tokens must be at least 1, not {self.max_tokens!r}")
         extra: object = self.extra_body
         if extra is not None and not isinstance(extra, Mapping):
             raise TypeError(f"settings.extra_body must be a mapping, not {type(extra).__name__}")
-        stop: object = self.stop
-        if not isinstance(stop, tuple):
-            whole = (stop,) if isinstance(stop, str) else tuple(self.stop)
-            msgspec.structs.force_setattr(self, "stop", whole)
+        if extra is not None and (place := _no_number_in(extra, "settings.extra_body")):
+            raise ValueError(f"{place} is no number that JSON can spell")
+        msgspec.structs.force_setattr(self, "stop", stop_texts(self.stop))
 
 
-_NUMBERS: Final = (
-    "max_tokens",
-    "temperature",
-    "top_p",
-    "seed",
-    "presence_penalty",
-    "frequency_penalty",
-)
+def stop_texts(stop: object) -> tuple[str, ...]:
+    """One text or several, as the several; TypeError for anything else."""
+    several = isinstance(stop, Iterable) and not isinstance(stop, str)
+    found: tuple[Any, ...] = tuple(cast("Any", stop) if several else [stop])
+    if not all(isinstance(text, str) for text in found):
+        raise TypeError(f"settings.stop must be a text, or several, not {stop!r}")
+    return found
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _is_number(value: object) -> bool:
     """Whether JSON can spell `value` as a number."""
-    if isinstance(value, bool):
-        return False
-    return isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
+    return _is_whole(value) or (isinstance(value, float) and math.isfinite(value))
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_switch(value: object) -> bool:
+    return isinstance(value, bool)
+
+
+_NUMBERS: Final = (
+    *("max_tokens", "temperature", "top_p", "seed"),
+    *("presence_penalty", "frequency_penalty"),
+)
+_VALUES: Final[Sequence[tuple[str, str, Callable[[object], bool]]]] = (
+    *((name, "a finite number", _is_number) for name in _NUMBERS),
+    *((name, "a whole number", _is_whole) for name in ("max_tokens", "seed")),
+    *((name, "a text", _is_text) for name in ("reasoning_effort", "prompt_cache_key")),
+    ("parallel_tool_calls", "True or False", _is_switch),
+)
+"""What each setting has to be, in words and as a test."""
+
+_DEEPEST_EXTRA: Final = 256
+
+
+def _no_number_in(value: Any, place: str, depth: int = 0) -> str:
+    """Where in `value` a NaN or an infinity is, which would be sent as null; empty: nowhere."""
+    if isinstance(value, float):
+        return "" if math.isfinite(value) else place
+    named: Iterable[tuple[str, Any]] = ()
+    if isinstance(value, Mapping):
+        named = ((f"{place}.{name}", item) for name, item in cast("Any", value).items())
+    elif isinstance(value, (list, tuple)):
+        named = ((f"{place}[{n}]", item) for n, item in enumerate(cast("Any", value)))
+    if depth > _DEEPEST_EXTRA:
+        raise ValueError(f"settings.extra_body is nested more than {_DEEPEST_EXTRA} deep")
+    return next(filter(None, (_no_number_in(item, at, depth + 1) for at, item in named)), "")
 
 
 class Request(Struct, frozen=True):

@@ -20,6 +20,9 @@ pytestmark = pytest.mark.virtual_time
 DOWN = TransportError("reset")
 BUSY = APIError("busy", status=529, retryable=True)
 FATAL = APIError("no", status=400)
+LATER = APIError("in an hour", status=429, retry_after=3600.0)
+SPENT = APIError("no quota", status=429, code="insufficient_quota")
+UNPAID = APIError("pay first", status=402)
 
 both_forms = pytest.mark.parametrize("streamed", [False, True], ids=["run", "stream"])
 
@@ -52,6 +55,27 @@ async def test_the_next_member_answers_where_one_fails_for_the_moment(
     assert [len(member.requests) for member in members] == [1, 1, 1]
     first, *others = (member.requests[0] for member in members)
     assert [first, first] == others
+
+
+@both_forms
+@pytest.mark.parametrize("error", [LATER, SPENT, UNPAID])
+async def test_the_next_member_answers_where_an_account_has_nothing_left(
+    error: APIError, streamed: bool
+) -> None:
+    model, members = fallback([error], ["b"])
+    assert (await consume(Agent(model), streamed)).output == "b"
+    assert [len(member.requests) for member in members] == [1, 1]
+
+
+@both_forms
+async def test_an_account_with_nothing_left_is_final_where_there_is_no_other(
+    streamed: bool,
+) -> None:
+    model, members = fallback([BUSY], [SPENT])
+    with pytest.raises(RunError) as caught:
+        await consume(Agent(model), streamed)
+    assert caught.value.__cause__ is SPENT
+    assert [len(member.requests) for member in members] == [1, 1]
 
 
 @both_forms

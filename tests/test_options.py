@@ -61,6 +61,10 @@ async def test_settings_are_refused_by_name_wherever_they_are_given() -> None:
         Settings(**misspelled)
 
 
+CYCLE: dict[str, Any] = {}
+CYCLE["a"] = [CYCLE]
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [
@@ -68,6 +72,19 @@ async def test_settings_are_refused_by_name_wherever_they_are_given() -> None:
         ({"top_p": "0.5"}, r"settings\.top_p must be a finite number, not '0\.5'"),
         ({"seed": True}, r"settings\.seed must be a finite number, not True"),
         ({"max_tokens": 0}, r"settings\.max_tokens must be at least 1, not 0"),
+        ({"max_tokens": 1.5}, r"settings\.max_tokens must be a whole number, not 1\.5"),
+        ({"seed": 1.0}, r"settings\.seed must be a whole number, not 1\.0"),
+        ({"reasoning_effort": 3}, r"settings\.reasoning_effort must be a text, not 3"),
+        ({"prompt_cache_key": b"k"}, r"settings\.prompt_cache_key must be a text, not b'k'"),
+        ({"parallel_tool_calls": 1}, r"settings\.parallel_tool_calls must be True or False, not 1"),
+        ({"stop": 5}, r"settings\.stop must be a text, or several, not 5"),
+        ({"stop": ["a", None]}, r"settings\.stop must be a text, or several, not \['a', None\]"),
+        (
+            {"extra_body": {"a": [1, {"b": (0.5, float("nan"))}]}},
+            r"settings\.extra_body\.a\[1\]\.b\[1\] is no number that JSON can spell",
+        ),
+        ({"extra_body": {"a": float("-inf")}}, r"settings\.extra_body\.a is no number"),
+        ({"extra_body": CYCLE}, r"settings\.extra_body is nested more than 256 deep"),
         ({"extra_body": [1]}, r"settings\.extra_body must be a mapping, not list"),
     ],
 )

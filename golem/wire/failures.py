@@ -58,6 +58,11 @@ def translated(error: Exception, host: str) -> TransportError:
     return TransportError(reason.format(host=host), retryable=retryable)
 
 
+def unsendable(host: str) -> TransportError:
+    """The error for a request that the client cannot write: its address or a header is none."""
+    return TransportError(f"the request to {host} is not valid HTTP", retryable=False)
+
+
 def is_redirect_fault(error: Exception) -> bool:
     """Whether a client that was sending failed at an address: that of a redirect.
 

@@ -1,9 +1,9 @@
 """The HTTP shell: sends what a pure dialect wrote, hands it the bytes that come back.
 
 The only module that imports httpx, and the only one of the adapters' code that awaits. All
-there is of connections, timeouts, redirects, body limits and cancellation is here; what a
-provider's bytes mean is in its dialect (`WireDialect`), which a test can drive without a
-network.
+there is of connections, timeouts, redirects, body limits and cancellation is here, and in
+``bodies`` and ``failures`` beside it; what a provider's bytes mean is in its dialect
+(`golem.wire.protocols.WireDialect`), which a test can drive without a network.
 
 Connections belong to one event loop. There is one pool per loop and server, shared by every
 model of that server, so that an agent built for one request reuses the connection of the last;
@@ -14,24 +14,34 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import http.cookiejar
 import math
 import ssl
 import sys
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Mapping, Sequence
-from typing import Any, Final, NamedTuple, Protocol, cast
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Mapping,
+    Sequence,
+)
+from typing import Any, Final, cast
 from urllib.parse import urlsplit
 
-import anyio
 import httpx
 from anyio.lowlevel import RunVar
 
-from golem.errors import APIError, ProviderError, TransportError
+from golem.errors import ProtocolError, ProviderError, TransportError
 from golem.messages import Message
 from golem.model import Delta, Request, Response
 from golem.portability import HistoryCheck, name_of
-from golem.wire.failures import is_redirect_fault, redirected, too_large, translated
+from golem.wire.bodies import CODINGS, Chunks, close, drain, headers_of, is_packed, read
+from golem.wire.failures import is_redirect_fault, redirected, too_large, translated, unsendable
 from golem.wire.notes import taken
+from golem.wire.protocols import HTTPCall as HTTPCall
+from golem.wire.protocols import HTTPClient as HTTPClient
+from golem.wire.protocols import StreamDecoder as StreamDecoder
+from golem.wire.protocols import WireDialect as WireDialect
 
 DEFAULT_TIMEOUT: Final = 600.0
 """Seconds without a byte from the server. Reasoning models think for minutes before the first
@@ -54,109 +64,6 @@ _STALE_CONNECTIONS: Final = 3
 _CLOSED: Final = frozenset({"RemoteProtocolError", "ReadError", "WriteError"})
 """How a request fails whose connection was closed meanwhile."""
 
-_CLOSE_DEADLINE: Final = 5.0
-_DRAIN_DEADLINE: Final = 0.25
-"""Seconds given to a server to end a body that has said all. Only a body that was read to its
-end leaves a connection that can be used again, and opening one costs more than this wait."""
-
-
-class HTTPCall(NamedTuple):
-    """One HTTP request without its credentials, so that it may be shown and logged."""
-
-    url: str
-    headers: Mapping[str, str]
-    body: bytes
-    method: str = "POST"
-
-
-class HTTPClient(Protocol):
-    """A caller's own client: httpx's ``AsyncClient``, httpx2's, or one that behaves as they do.
-
-    It belongs to the event loop that first used it, as theirs do, and its connections, proxies,
-    certificates and timeouts are its own affair.
-    """
-
-    def build_request(
-        self,
-        method: str,
-        url: str,
-        *,
-        headers: Any = ...,
-        content: Any = ...,
-        extensions: Any = ...,
-        timeout: Any = ...,
-    ) -> Any:
-        """One request, not sent yet."""
-        ...
-
-    async def send(self, request: Any, *, stream: bool = ..., follow_redirects: Any = ...) -> Any:
-        """The response to it, with its body still to be read where `stream` is true."""
-        ...
-
-
-class StreamDecoder(Protocol):
-    """Turns the bytes of one streamed answer into deltas. Pure; one per answer.
-
-    Call `feed` with each chunk until the body ends or `done` is true, then `close` once.
-    """
-
-    @property
-    def done(self) -> bool:
-        """Whether nothing that follows can matter: the terminator was read, or an error."""
-        ...
-
-    def feed(self, chunk: bytes) -> list[Delta]:
-        """The deltas that `chunk` completes. Never raises: what went wrong, `close` tells."""
-        ...
-
-    def close(self, lost: TransportError | None = None) -> tuple[list[Delta], Response]:
-        """The last deltas and the response; `lost` is the failure that ended the body, if any.
-
-        Raises a `golem.errors.ProviderError` with the `partial` message where the answer was
-        an error or did not come whole; a whole answer survives a connection lost after it.
-        """
-        ...
-
-
-class WireDialect(Protocol):
-    """What a provider speaks, without I/O: a request to bytes, bytes to a response.
-
-    Header names arrive in lower case. `now` is the time in seconds since the epoch.
-    """
-
-    @property
-    def base_url(self) -> str:
-        """The server, for pooling: its scheme, host and port are what counts."""
-        ...
-
-    def encode(self, request: Request, *, stream: bool) -> HTTPCall:
-        """The call that asks for `request`; equal requests give equal bytes.
-
-        Raises `golem.errors.UnsupportedContentError` for what cannot be carried.
-        """
-        ...
-
-    def authorize(
-        self, call: HTTPCall, now: float
-    ) -> Mapping[str, str] | Awaitable[Mapping[str, str]]:
-        """The headers that carry (or are computed from) the credentials, nothing else.
-
-        To be awaited where the caller's own token has to be fetched.
-        """
-        ...
-
-    def decode(self, request: Request, headers: Mapping[str, str], body: bytes) -> Response:
-        """The response in the body of a successful answer; raises ProviderError."""
-        ...
-
-    def error(self, status: int, headers: Mapping[str, str], body: bytes, now: float) -> APIError:
-        """The error that an unsuccessful answer means; the body may be anything, or empty."""
-        ...
-
-    def stream_decoder(self, request: Request, headers: Mapping[str, str]) -> StreamDecoder:
-        """A decoder for the body of a successful streamed answer."""
-        ...
-
 
 class HTTPModel:
     """`golem.model.Model` over a dialect. Immutable; shared by any number of runs and loops.
@@ -175,8 +82,8 @@ class HTTPModel:
         http_client: HTTPClient | None = None,
         timeout: float | None = None,
     ) -> None:
-        if timeout is not None and not timeout > 0:
-            raise ValueError(f"timeout must be positive, not {timeout!r}")
+        if timeout is not None and not (isinstance(timeout, (int, float)) and timeout > 0):
+            raise ValueError(f"timeout must be a positive number of seconds, not {timeout!r}")
         self._wire = wire
         self._client = http_client
         self._failures = _errors_of(http_client)
@@ -218,17 +125,17 @@ class HTTPModel:
         connection, as with `stream`.
         """
         response = await self._send(self._wire.encode(request, stream=True))
-        decoder = self._wire.stream_decoder(request, _headers(response))
+        decoder = self._wire.stream_decoder(request, headers_of(response))
         lost: TransportError | None = None
         left = MAX_BODY
-        chunks = response.aiter_bytes()
+        chunks = Chunks(response)
         try:
             async for chunk in chunks:
                 left -= len(chunk)
                 if deltas := decoder.feed(chunk):
                     yield deltas
                 if decoder.done:
-                    await _drain(chunks)
+                    await drain(chunks)
                     break
                 if left < 0:
                     lost = TransportError("cut off")
@@ -236,7 +143,7 @@ class HTTPModel:
         except self._failures as error:
             lost = _caused(translated(error, self._host), error)
         finally:
-            await _close(response, chunks)
+            await close(response, chunks)
         try:
             deltas, answer = decoder.close(lost)
         except TransportError as error:
@@ -265,10 +172,10 @@ class HTTPModel:
         """Headers and body of the successful answer to `call`, whichever endpoint it is for."""
         response = await self._send(call)
         try:
-            body = await _read(response, MAX_BODY)
+            body = await read(response, MAX_BODY)
         except self._failures as error:
             raise translated(error, self._host) from error
-        return _headers(response), body
+        return headers_of(response), body
 
     async def _send(self, call: HTTPCall) -> httpx.Response:
         """The successful response to `call`, its body still to be read."""
@@ -276,7 +183,12 @@ class HTTPModel:
         if not isinstance(credentials, Mapping):
             credentials = await credentials
         response = await self._exchange(call, credentials)
-        if 200 <= response.status_code < 300:
+        succeeded = 200 <= response.status_code < 300
+        if self._client is None and is_packed(response):
+            await response.aclose()
+            if succeeded:
+                raise ProtocolError("the answer is compressed in a way that was not asked for")
+        elif succeeded:
             return response
         raise await self._refused(response, _secrets(credentials))
 
@@ -298,10 +210,7 @@ class HTTPModel:
             request = self._request(client, call, credentials, opened if watched else None)
             try:
                 # Never followed: a redirect would take the key to whatever host it names.
-                return cast(
-                    "httpx.Response",
-                    await client.send(request, stream=True, follow_redirects=False),
-                )
+                response = await client.send(request, stream=True, follow_redirects=False)
             except failures as error:
                 if not watched and is_redirect_fault(error):
                     raise redirected("", ()) from error
@@ -309,6 +218,8 @@ class HTTPModel:
                 if not stale or not spare:
                     raise translated(error, self._host) from error
                 spare -= 1
+            else:
+                return cast("httpx.Response", response)
 
     def _request(
         self,
@@ -329,6 +240,8 @@ class HTTPModel:
             )
         except self._failures as error:
             raise translated(error, self._host) from error
+        except ValueError as error:  # a name that no IDN is, a header that is no ASCII
+            raise unsendable(self._host) from error
         if opened:
             request.stream = _Body(call.body)
         return request
@@ -344,13 +257,13 @@ class HTTPModel:
     async def _refused(self, response: httpx.Response, secrets: list[str]) -> ProviderError:
         """The error that a response with an unsuccessful status means. Closes it."""
         try:
-            body = await _read(response, MAX_ERROR_BODY, cut=True)
+            body = b"" if response.is_closed else await read(response, MAX_ERROR_BODY, cut=True)
         except self._failures:
             body = b""  # the status alone says it
         status = response.status_code
         if 300 <= status < 400:
             return redirected(_location(response), secrets, status)
-        return self._wire.error(status, _headers(response), body, time.time())
+        return self._wire.error(status, headers_of(response), body, time.time())
 
 
 # --- connections
@@ -410,12 +323,21 @@ def _new_client() -> httpx.AsyncClient:
     try:
         return httpx.AsyncClient(
             verify=_ssl_context(),
+            headers={"accept-encoding": CODINGS},
             follow_redirects=False,
+            cookies=http.cookiejar.CookieJar(_KeepsNothing()),
             event_hooks={"response": [_put_location_aside]},
         )
     except (ValueError, ImportError) as error:  # no proxy's address; SOCKS without its package
         reason = "the proxy that the environment names cannot be used"
         raise TransportError(reason, retryable=False) from error
+
+
+class _KeepsNothing(http.cookiejar.DefaultCookiePolicy):
+    """No cookie is kept: a pool is shared by all keys for its server, and a cookie is one's own."""
+
+    def set_ok(self, cookie: http.cookiejar.Cookie, request: object) -> bool:
+        return False
 
 
 async def _put_location_aside(response: httpx.Response) -> None:
@@ -481,65 +403,18 @@ def _origin(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc}"
 
 
-# --- bodies
-
-
-def _headers(response: httpx.Response) -> dict[str, str]:
-    return {name.lower(): value for name, value in response.headers.items()}
+# --- failures
 
 
 def _location(response: httpx.Response) -> str:
     """Where a redirect leads, as the server wrote it; empty where it does not say."""
     aside: str = response.extensions.get("location", "")
-    return aside or _headers(response).get("location", "")
+    return aside or headers_of(response).get("location", "")
 
 
 def _secrets(credentials: Mapping[str, str]) -> list[str]:
     """What no error may quote of what `credentials` carry."""
     return [value.removeprefix("Bearer ") for value in credentials.values()]
-
-
-async def _read(response: httpx.Response, limit: int, *, cut: bool = False) -> bytes:
-    """The body, of which at most `limit` bytes are taken: `cut` there, or refused. Closes it."""
-    pieces: list[bytes] = []
-    size = 0
-    chunks = response.aiter_bytes()
-    try:
-        async for chunk in chunks:
-            pieces.append(chunk)
-            size += len(chunk)
-            if size > limit:
-                if cut:
-                    break
-                raise too_large(limit)
-    finally:
-        await _close(response, chunks)
-    return b"".join(pieces)[:limit]
-
-
-async def _drain(chunks: AsyncIterator[bytes]) -> None:
-    """Read on to the end of a body that has said all, as long as the server is quick."""
-    with anyio.move_on_after(_DRAIN_DEADLINE):
-        await _exhaust(chunks)
-
-
-async def _close(response: httpx.Response, chunks: AsyncIterator[bytes]) -> None:
-    """Give the connection back, or cut it where the body was not read to its end."""
-    with anyio.move_on_after(_CLOSE_DEADLINE, shield=True):
-        await response.aclose()
-        # httpx nests half a dozen generators under `chunks` and closes none of them; left to
-        # the collector, trio warns of each. On a closed connection one more pull ends them all.
-        await _exhaust(chunks)
-
-
-async def _exhaust(chunks: AsyncIterator[bytes]) -> None:
-    # Whatever a connection that nobody needs any more ends with has no one to tell.
-    with contextlib.suppress(Exception):
-        async for _ in chunks:
-            pass
-
-
-# --- failures
 
 
 def _caused(error: TransportError, cause: Exception) -> TransportError:

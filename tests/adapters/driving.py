@@ -139,3 +139,21 @@ def delta(finish: str | None = None, **members: Any) -> dict[str, Any]:
     """One chunk of a stream with one choice."""
     choice = {"index": 0, "delta": members, "finish_reason": finish}
     return {"id": "cc-1", "model": "m", "object": "chat.completion.chunk", "choices": [choice]}
+
+
+def piece(
+    index: int | None = None, id: str | None = None, name: str | None = None, args: Any = None
+) -> dict[str, Any]:
+    """A piece of a tool call with only the members that are given."""
+    function = {"name": name, "arguments": args}
+    members = {
+        "index": index,
+        "id": id,
+        "function": {k: v for k, v in function.items() if v is not None},
+    }
+    return {k: v for k, v in members.items() if v is not None}
+
+
+STOP = delta("stop")
+CALLS = delta("tool_calls")
+HI = events(delta(content="Hi"), done=False)

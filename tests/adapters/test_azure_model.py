@@ -52,11 +52,12 @@ def test_an_address_is_completed_for_the_surface(
 
 
 def test_azure_needs_an_address_and_a_key_or_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ValueError, match="AZURE_OPENAI_API_KEY"):
-        AzureOpenAI("d", base_url=RESOURCE)
+    assert AzureOpenAI("d", base_url=RESOURCE).model == "d"  # a gateway's, which needs none
     with pytest.raises(ValueError, match="AZURE_OPENAI_BASE_URL or AZURE_OPENAI_ENDPOINT"):
         AzureOpenAI("d", api_key=KEY)
     monkeypatch.setenv("AZURE_OPENAI_ENDPOINT", f"{RESOURCE}/")
+    with pytest.raises(ValueError, match="AZURE_OPENAI_API_KEY"):
+        AzureOpenAI("d")
     monkeypatch.setenv("AZURE_OPENAI_API_KEY", KEY)
     assert AzureOpenAI("d").base_url == f"{RESOURCE}/openai/v1"
     assert AzureOpenAI("d", token="t").model == "d"

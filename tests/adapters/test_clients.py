@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 from collections.abc import Callable
 from contextlib import aclosing
@@ -115,6 +116,28 @@ async def test_a_redirect_to_no_address_is_final_with_any_client(
     assert isinstance(error, APIError)
     assert (error.code, error.retryable) == ("redirect", False)
     assert error.message.endswith("base_url")
+
+
+@pytest.mark.parametrize("coding", ["gzip", "deflate", "gzip, deflate"])
+@pytest.mark.parametrize("status", ["200 OK", "500 Oops", "307 Moved"])
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_body_that_cannot_be_decompressed_leaves_nothing_behind(
+    make: Make, coding: str, status: str, stream: bool
+) -> None:
+    async def script(connection: Connection) -> None:
+        await connection.request()
+        head = f"HTTP/1.1 {status}\r\ncontent-encoding: {coding}\r\n"
+        await connection.send(head.encode() + b"transfer-encoding: chunked\r\n\r\n")
+        for _ in range(3):
+            await connection.chunk(b"this is not compressed at all")
+        await connection.until_closed()
+
+    async with serving(script) as server, make() as client:
+        error = await failure(model_at(server.url, http_client=client), stream=stream)
+        own = await failure(model_at(server.url), stream=stream)
+    gc.collect()
+    kind = TransportError if status == "200 OK" else APIError
+    assert (type(error), type(own)) == (kind, kind)
 
 
 async def test_leaving_a_stream_of_any_client_closes_its_connection_at_once(make: Make) -> None:

@@ -12,7 +12,7 @@ import pytest
 import golem_adapters
 from golem.messages import UserMessage
 from golem.model import Request, Settings
-from golem_adapters import OpenAI
+from golem_adapters import OpenAI, OpenAIResponses
 from golem_adapters.openai.dialect import DIALECTS, OPENAI
 
 KEY = "sk-secret-0123456789"
@@ -107,6 +107,35 @@ def test_a_key_that_no_header_can_carry_is_refused_unseen(key: str) -> None:
     with pytest.raises(ValueError, match="api_key holds characters") as caught:
         OpenAI("m", api_key=key)
     assert key not in str(caught.value)
+
+
+@pytest.mark.parametrize("model", [OpenAI, OpenAIResponses])
+@pytest.mark.parametrize("option", ["organization", "project", "api_key"])
+@pytest.mark.parametrize("value", ["é", "a\r\nx-injected: 1", "a\nb", "a\x00b", "\U0001f600"])
+def test_an_option_that_no_header_can_carry_is_refused_by_name(
+    model: Any, option: str, value: str
+) -> None:
+    with pytest.raises(ValueError, match=f"{option} holds characters that no HTTP header"):
+        model("m", **{"api_key": KEY, option: value})
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        ({"api_key": 5}, "api_key"),
+        ({"organization": 5}, "organization"),
+        ({"project": b"p"}, "project"),
+        ({"base_url": 5}, "base_url"),
+        ({"model": 5}, "the model's name"),
+        ({"stop": 5}, r"settings\.stop"),
+        ({"reasoning_effort": 5}, r"settings\.reasoning_effort"),
+        ({"parallel_tool_calls": "yes"}, r"settings\.parallel_tool_calls"),
+        ({"prompt_cache_key": 5}, r"settings\.prompt_cache_key"),
+    ],
+)
+def test_an_option_of_another_type_is_refused_by_name(options: dict[str, Any], name: str) -> None:
+    with pytest.raises(TypeError, match=name):
+        OpenAI(**{"model": "m", "api_key": KEY, **options})
 
 
 @pytest.mark.parametrize(

@@ -287,6 +287,31 @@ def test_an_event_that_unfolds_to_a_hundred_times_its_size_is_refused(api: str) 
     assert str(outcome.error) == "the answer has more than 2000000 JSON values"
 
 
+FULL = {"a": [{}, {}, {}]}
+KEPT: dict[str, tuple[Drive, Make]] = {
+    "chat": (drive, chat(lambda n: reasoned(type="reasoning.text", index=n, **FULL))),
+    "responses": (drive_responses, responses(lambda n: [added(n, f"k{n}", **FULL)])),
+    "messages": (
+        messaging.drive,
+        messages(lambda n: [messaging.start(n, {"type": "k", **FULL})]),
+    ),
+    "converse": (conversing.drive, converse(lambda n: [conversing.start(n, k=FULL)])),
+    "generate": (generating.drive, generate(lambda n: [{"k": FULL}])),
+}
+
+
+@pytest.mark.parametrize("api", KEPT)
+def test_what_is_kept_of_many_events_is_bounded_in_all(
+    api: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bounds, "MAX_VALUES", 100)
+    drive, make = KEPT[api]
+    assert drive(make(5)).error is None or api == "chat"
+    outcome = drive(make(50))
+    assert isinstance(outcome.error, ProtocolError)
+    assert str(outcome.error) == "the answer has more than 100 JSON values"
+
+
 def test_texts_full_of_brackets_are_texts() -> None:
     words = '{"a": [1, 2, \\"}\n' * 500_000
     assert drive([events(delta(content=words), delta("stop"))]).message.content == words

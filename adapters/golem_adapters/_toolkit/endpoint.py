@@ -38,7 +38,7 @@ class Credentials:
         if self._source is None:
             return self._shown()
         token = self._source()
-        return self._fresh(token) if isinstance(token, str) else self._awaited(token)
+        return self._awaited(token) if isinstance(token, Awaitable) else self._fresh(token)
 
     async def _awaited(self, token: Awaitable[str]) -> Mapping[str, str]:
         return self._fresh(await token)
@@ -69,21 +69,28 @@ def found_key(given: str | None, variables: Iterable[str], server: str, *, neede
 
 
 def model_name(given: str) -> str:
-    """The name of the model, or deployment; ValueError for an empty one."""
-    if not given.strip():
+    """The name of the model, or deployment; ValueError for an empty one, TypeError for no text."""
+    if not _text(given, "the model's name").strip():
         raise ValueError("the model needs a name")
     return given
 
 
 def checked(secret: str, name: str) -> str:
-    """`secret` without the line break that a file or a shell leaves at its end.
+    """A key, or another option that goes into a header, without the line break that a file leaves.
 
-    Raises ValueError, not quoting it, where no HTTP header can carry it.
+    Raises ValueError, not quoting it, where no HTTP header can carry it, and TypeError for what
+    is no text.
     """
-    secret = secret.strip()
+    secret = _text(secret, name).strip()
     if not secret.isascii() or not secret.isprintable():
         raise ValueError(f"{name} holds characters that no HTTP header can carry")
     return secret
+
+
+def _text(given: object, name: str) -> str:
+    if not isinstance(given, str):
+        raise TypeError(f"{name} must be a text, not {type(given).__name__}")
+    return given
 
 
 def header_value(text: str) -> str:
@@ -96,7 +103,7 @@ def header_value(text: str) -> str:
 def address(base_url: str) -> str:
     """`base_url` without a slash at its end; ValueError unless it is an http(s) address."""
     try:
-        parts = urlsplit(base_url)
+        parts = urlsplit(_text(base_url, "base_url"))
         valid = parts.scheme in ("http", "https") and parts.hostname and (parts.port or 1) > 0
     except ValueError:
         valid = False

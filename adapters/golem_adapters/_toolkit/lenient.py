@@ -14,14 +14,18 @@ from msgspec import Raw
 
 from golem import rawjson
 
+_LARGEST_WHOLE: Final = 2**53
+"""Past it numbers in JSON are no longer exact. No count, place or status comes near."""
+
 NOTHING: Final = Raw(b"null")
 """What stands for a JSON value that cannot be written."""
 
 
 def read_json(data: bytes) -> Any:
-    """Any JSON, however careless: bad UTF-8, raw control characters, NaN. Raises ValueError."""
+    """Any JSON, however careless: a BOM, bad UTF-8, control characters, NaN. Raises ValueError."""
     try:
-        return json.loads(data.decode("utf-8", "replace"), strict=False, parse_int=_integer)
+        words = data.decode("utf-8-sig", "replace")
+        return json.loads(words, strict=False, parse_int=_integer)
     except RecursionError:
         raise ValueError("nested too deep") from None
 
@@ -69,6 +73,16 @@ def objects(value: object) -> list[dict[str, Any]]:
     return [item for item in elements(value) if is_object(item)]
 
 
+def count_of(value: object) -> int:
+    """How many values `value` holds, itself among them."""
+    count, waiting = 0, [value]
+    while waiting:
+        item = waiting.pop()
+        count += 1
+        waiting.extend(item.values() if is_object(item) else elements(item))
+    return count
+
+
 def text(value: object) -> str:
     """`value` if it is a string, lone surrogates as U+FFFD, else an empty one."""
     return rawjson.clean_text(value) if isinstance(value, str) else ""
@@ -84,10 +98,12 @@ def clean(value: Any) -> Any:
 
 
 def whole(value: object) -> int | None:
-    """`value` if it is a whole number, however it is spelled."""
+    """`value` if it is a whole number, however it is spelled, that every JSON reader can hold."""
     if isinstance(value, float) and value.is_integer():
-        return int(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+        value = int(value)
+    if not isinstance(value, int) or isinstance(value, bool):
+        return None
+    return value if abs(value) <= _LARGEST_WHOLE else None
 
 
 def written(value: Any) -> Raw:

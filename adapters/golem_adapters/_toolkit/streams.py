@@ -17,6 +17,9 @@ from golem_adapters._toolkit.bounds import MAX_ANSWER
 
 Event = TypeVar("Event")
 
+_LEADING: Final = b"\xef\xbb\xbf \t\r\n"
+"""What may stand before anything that means something: the bytes of a BOM, blanks."""
+
 _SLICE: Final = 64 * 1024
 """Bytes that are cut into events at once, as many as come from a socket. A compressed chunk may
 unfold to a thousand times that, and an event of a few bytes costs a few hundred."""
@@ -24,7 +27,7 @@ unfold to a thousand times that, and an event of a few bytes costs a few hundred
 
 def is_event_stream(body: bytes) -> bool:
     """Whether a plain body is one: some gateways stream whatever was asked for."""
-    return body[:1024].lstrip(b"\xef\xbb\xbf \r\n").startswith((b"data:", b"event:", b"id:", b":"))
+    return body[:1024].lstrip(_LEADING).startswith((b"data:", b"event:", b"id:", b":"))
 
 
 class Cutter(Protocol[Event]):
@@ -106,7 +109,7 @@ class EventAnswer(Generic[Event]):
         No line of an event stream that means anything begins like one of these, and no frame:
         it would be longer than a gigabyte.
         """
-        head = chunk.lstrip()
+        head = chunk.lstrip(_LEADING)
         if head:
             self._begun = True
             if head[:1] in (b"{", b"[", b"<"):

@@ -20,6 +20,8 @@ LONGEST_WAIT: Final = 120.0
 _UNITS: Final[Mapping[str, float]] = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION: Final = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|[smhd]))+")
 _STEP: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|[smhd])")
+_LARGEST: Final = 1e15
+"""Seconds. What more digits say is as final, and a number that JSON can spell."""
 
 _RESET: Final = "x-ratelimit-reset"
 _REMAINING: Final = "x-ratelimit-remaining"
@@ -43,7 +45,8 @@ def wait_in(text: str, now: float) -> float | None:
     if number is not None:
         return number
     if _DURATION.fullmatch(text):
-        return sum(float(count) * _UNITS[unit] for count, unit in _STEP.findall(text))
+        steps = (float(count) * _UNITS[unit] for count, unit in _STEP.findall(text))
+        return min(sum(steps), _LARGEST)
     moment = _moment(text)
     return None if moment is None else moment - now
 
@@ -83,4 +86,6 @@ def _number(text: str) -> float | None:
         number = float(text)
     except ValueError:
         return None
-    return number if math.isfinite(number) else None
+    if math.isnan(number) or "inf" in text.lower():
+        return None
+    return max(-_LARGEST, min(number, _LARGEST))

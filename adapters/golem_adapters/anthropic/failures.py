@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from golem.errors import APIError
 from golem_adapters._toolkit.failures import phrase, retry_advice, words_of
 from golem_adapters._toolkit.lenient import is_object, members, read_json, text, whole
-from golem_adapters.openai.failures import blanked
+from golem_adapters.openai.failures import blanked, named, quoted
 
 STATUSES: Final[Mapping[str, int]] = {
     "invalid_request_error": 400,
@@ -83,12 +83,12 @@ def _error(
     wait: float | None,
 ) -> APIError:
     return APIError(
-        blanked(secret, said.message or phrase(status)),
+        quoted(secret, said.message or phrase(status)),
         status=status,
-        code=blanked(secret, said.code or said.kind) or None,
+        code=named(secret, said.code or said.kind),
         retryable=retryable,
         retry_after=wait,
-        request_id=request_id(headers) or said.request_id or None,
+        request_id=named(secret, request_id(headers) or said.request_id),
     )
 
 

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from golem.errors import APIError
 from golem.messages import Message
-from golem.model import Request, Response, Settings, ToolSpec
+from golem.model import Request, Response, Settings, ToolSpec, stop_texts
 from golem.wire.http import HTTPCall, HTTPModel
 from golem_adapters._toolkit.body import merged
 from golem_adapters._toolkit.endpoint import (
@@ -114,7 +114,7 @@ class Anthropic(HTTPModel):
             max_tokens=max_tokens,
             temperature=temperature,
             top_p=top_p,
-            stop=(stop,) if isinstance(stop, str) else tuple(stop),
+            stop=stop_texts(stop),
             reasoning_effort=reasoning_effort,
             parallel_tool_calls=parallel_tool_calls,
             extra_body=extra_body,
@@ -124,9 +124,10 @@ class Anthropic(HTTPModel):
         options = Options(_thinking(thinking), cache, tuple(server_tools))
         headers: dict[str, str] = {}
         if betas:
-            headers["anthropic-beta"] = ",".join((betas,) if isinstance(betas, str) else betas)
+            named = ",".join((betas,) if isinstance(betas, str) else betas)
+            headers["anthropic-beta"] = checked(named, "betas")
         if workspace:
-            headers["anthropic-workspace-id"] = workspace
+            headers["anthropic-workspace-id"] = checked(workspace, "workspace")
         url = base_url or os.environ.get(record.base_url_variable) or ""
         key = ""
         if token is None:

@@ -21,7 +21,7 @@ from golem.errors import ProtocolError, TransportError
 from golem.messages import AssistantMessage
 from golem.model import Delta, Request, Response
 from golem.wire.sse import ServerSentEvent
-from golem_adapters._toolkit.bounds import bounded
+from golem_adapters._toolkit.bounds import Room, bounded
 from golem_adapters._toolkit.lenient import read_json
 from golem_adapters._toolkit.streams import AnswerStream
 from golem_adapters.anthropic.dialect import MessagesDialect
@@ -46,6 +46,7 @@ class MessagesStream(AnswerStream):
         self._secret = secret
         self._turn = new_turn(request, dialect)
         self._answer: Response | None = None
+        self._room = Room()
 
     def _response(self, deltas: list[Delta]) -> Response | None:
         return self._answer
@@ -83,6 +84,7 @@ class MessagesStream(AnswerStream):
                 if said.delta is not None:
                     turn.add(said.index, said.delta, deltas)
             case "content_block_start":
+                self._room.take(said.content_block)
                 turn.open(said.index, said.content_block, deltas)
             case "content_block_stop":
                 turn.close(said.index, deltas)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote, urlencode, urlsplit, urlunsplit
 
-from golem.model import Settings
+from golem.model import Settings, stop_texts
 from golem.wire.http import HTTPClient, HTTPModel
 from golem_adapters._toolkit.endpoint import Credentials, Token, address, found_key, shown
 from golem_adapters.openai.dialect import AZURE, ChatDialect
@@ -49,7 +49,8 @@ class AzureOpenAI(HTTPModel):
         extra_body: members merged into every request body, over golem's own.
 
     Raises:
-        ValueError: no address, neither key nor token, or one that cannot be used.
+        ValueError: no address, neither key nor token (and no `base_url` was given), or one that
+            cannot be used.
     """
 
     __slots__ = ("_chat",)
@@ -81,7 +82,7 @@ class AzureOpenAI(HTTPModel):
             temperature=temperature,
             top_p=top_p,
             seed=seed,
-            stop=(stop,) if isinstance(stop, str) else tuple(stop),
+            stop=stop_texts(stop),
             presence_penalty=presence_penalty,
             frequency_penalty=frequency_penalty,
             reasoning_effort=reasoning_effort,
@@ -91,7 +92,7 @@ class AzureOpenAI(HTTPModel):
         )
         key = ""
         if token is None:
-            key = found_key(api_key, AZURE.key_variables, "azure", needed=True)
+            key = found_key(api_key, AZURE.key_variables, "azure", needed=not base_url)
         url = surface(address(base_url or _found_url()), model, api_version)
         credentials = Credentials(AZURE.key_header, key, token=token)
         self._chat = ChatWire(model, AZURE, url, credentials, AZURE.headers, settings)

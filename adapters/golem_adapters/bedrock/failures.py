@@ -15,7 +15,7 @@ from golem.errors import APIError
 from golem.wire.eventstream import Frame
 from golem_adapters._toolkit.failures import phrase, retry_advice, words_of
 from golem_adapters._toolkit.lenient import members, read_json, text
-from golem_adapters.openai.failures import blanked
+from golem_adapters.openai.failures import blanked, named, quoted
 
 Secrets = Iterable[str]
 """What must not be in an error's text: AWS quotes the request that a signature did not fit."""
@@ -48,15 +48,12 @@ def http_error(
     kind = _type_name(headers.get("x-amzn-errortype", "")) or kind
     retryable, wait = retry_advice(status, headers, now)
     return APIError(
-        hidden(
-            secrets,
-            message or words_of(b"" if kind else body, status, functools.partial(hidden, secrets)),
-        ),
+        quoted("", hidden(secrets, message or _words(kind, body, status, secrets))),
         status=status,
-        code=hidden(secrets, kind) or None,
+        code=named("", hidden(secrets, kind)),
         retryable=retryable or kind in _PASSING,
         retry_after=wait,
-        request_id=request_id(headers) or None,
+        request_id=named("", hidden(secrets, request_id(headers))),
     )
 
 
@@ -86,15 +83,20 @@ def hidden(secrets: Secrets, words: str) -> str:
     return words
 
 
+def _words(kind: str, body: bytes, status: int, secrets: Secrets) -> str:
+    """What is said where the provider has no message: its body, unless that was its own JSON."""
+    return words_of(b"" if kind else body, status, functools.partial(hidden, secrets))
+
+
 def _error(kind: str, message: str, headers: Mapping[str, str], secrets: Secrets) -> APIError:
     status = STATUSES.get(kind)
     retryable = status is not None and retry_advice(status, {}, 0.0)[0]
     return APIError(
-        hidden(secrets, message or phrase(status)),
+        quoted("", hidden(secrets, message or phrase(status))),
         status=status,
-        code=hidden(secrets, kind) or None,
+        code=named("", hidden(secrets, kind)),
         retryable=retryable or kind in _PASSING,
-        request_id=request_id(headers) or None,
+        request_id=named("", hidden(secrets, request_id(headers))),
     )
 
 

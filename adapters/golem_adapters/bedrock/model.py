@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from golem.errors import APIError
 from golem.messages import Message
-from golem.model import Request, Response, Settings, ToolSpec
+from golem.model import Request, Response, Settings, ToolSpec, stop_texts
 from golem.wire.http import HTTPCall, HTTPModel
 from golem_adapters._toolkit.body import merged
 from golem_adapters._toolkit.endpoint import Token, address, beneath, model_name, shown
@@ -101,7 +101,7 @@ class Bedrock(HTTPModel):
             max_tokens=max_tokens,
             temperature=temperature,
             top_p=top_p,
-            stop=(stop,) if isinstance(stop, str) else tuple(stop),
+            stop=stop_texts(stop),
             reasoning_effort=reasoning_effort,
             extra_body=extra_body,
         )

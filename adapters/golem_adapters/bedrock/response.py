@@ -56,7 +56,7 @@ def decode_count(body: bytes, *, headers: Mapping[str, str], secrets: Secrets) -
     Raises APIError for an error in place of it, and ProtocolError for a body without a number.
     """
     try:
-        value = read_json(body)
+        value = read_json(bounded(body))
     except ValueError as error:
         raise ProtocolError(f"the count is not JSON: {shown(body, secrets)}") from error
     count = whole(members(value).get("inputTokens"))

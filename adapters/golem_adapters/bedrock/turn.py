@@ -22,7 +22,7 @@ from golem.model import (
     ThinkingDelta,
     ToolCallDelta,
 )
-from golem_adapters._toolkit.bounds import room_for
+from golem_adapters._toolkit.bounds import Room, room_for
 from golem_adapters._toolkit.lenient import members, text
 from golem_adapters.bedrock.blocks import (
     NOTHING,
@@ -69,6 +69,7 @@ class Turn:
         self._last: GrowingBlock | None = None
         self._calls: list[ToldCall] = []
         self._call_ids: set[str] = set()
+        self._room = Room()
 
     # --- a plain answer
 
@@ -98,6 +99,7 @@ class Turn:
 
     def open(self, index: int | None, start: Raw, deltas: list[Delta]) -> None:
         """A block begins; most only begin with their first piece."""
+        self._room.take(start)
         found = read_members(start)
         for kind, value in found.items():
             if kind not in _TOLD:
@@ -136,6 +138,7 @@ class Turn:
         if piece.citation != NOTHING:
             self._target(index, TEXT, deltas).cited(piece.citation)
         if piece == _NO_PIECE:
+            self._room.take(raw)
             for kind, value in read_members(raw).items():
                 self._target(index, kind, deltas).grown(value)
 

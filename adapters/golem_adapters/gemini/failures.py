@@ -24,7 +24,7 @@ from golem_adapters._toolkit.lenient import (
     whole,
 )
 from golem_adapters._toolkit.waits import LONGEST_WAIT
-from golem_adapters.openai.failures import blanked
+from golem_adapters.openai.failures import blanked, named, quoted
 
 STATUSES: Final[Mapping[str, int]] = {
     "INVALID_ARGUMENT": 400,
@@ -106,12 +106,12 @@ def _error(
     retryable = retryable and status in _RETRYABLE
     too_long = wait is not None and wait > LONGEST_WAIT
     return APIError(
-        blanked(secret, said.message or phrase(status)),
+        quoted(secret, said.message or phrase(status)),
         status=status,
-        code=blanked(secret, said.code) or None,
+        code=named(secret, said.code),
         retryable=retryable,
         retry_after=wait if retryable or too_long else None,
-        request_id=request_id(headers) or said.request_id or None,
+        request_id=named(secret, request_id(headers) or said.request_id),
     )
 
 

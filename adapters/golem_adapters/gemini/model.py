@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from golem.errors import APIError
 from golem.messages import Message
-from golem.model import Request, Response, Settings, ToolSpec
+from golem.model import Request, Response, Settings, ToolSpec, stop_texts
 from golem.wire.http import HTTPCall, HTTPModel
 from golem_adapters._toolkit.body import merged
 from golem_adapters._toolkit.endpoint import (
@@ -126,7 +126,7 @@ class Gemini(HTTPModel):
             temperature=temperature,
             top_p=top_p,
             seed=seed,
-            stop=(stop,) if isinstance(stop, str) else tuple(stop),
+            stop=stop_texts(stop),
             presence_penalty=presence_penalty,
             frequency_penalty=frequency_penalty,
             reasoning_effort=reasoning_effort,

@@ -64,7 +64,7 @@ def decode_count(body: bytes, *, headers: Mapping[str, str], secret: str) -> int
     Raises APIError for an error in place of it, and ProtocolError for a body without a number.
     """
     try:
-        value = read_json(body)
+        value = read_json(bounded(body))
     except ValueError as error:
         raise ProtocolError(f"the count is not JSON: {excerpt(body, secret)}") from error
     if is_object(value) and value.get("error"):

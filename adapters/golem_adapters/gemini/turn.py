@@ -19,7 +19,7 @@ from golem.model import (
     ThinkingDelta,
     ToolCallDelta,
 )
-from golem_adapters._toolkit.bounds import room_for
+from golem_adapters._toolkit.bounds import Room, room_for
 from golem_adapters._toolkit.calls import MintedIds
 from golem_adapters._toolkit.lenient import members, text
 from golem_adapters.gemini.dialect import PROVIDER
@@ -93,6 +93,7 @@ class Turn:
         self._calls: list[_Told] = []
         self._asked: set[Asked] = set()
         self._given: set[str] = set()
+        self._room = Room()
         self.block_reason = ""
         self.block_message = ""
 
@@ -127,6 +128,7 @@ class Turn:
             self._say(part, deltas)
             return
         self._settle(deltas)
+        self._room.take(part.raw)
         if part.kind == CALL:
             self._add_call(part, deltas)
             return

@@ -42,6 +42,12 @@ _PASSING: Final = (
 )
 """Words in the code of an error without a status (inside a stream) that will pass."""
 
+_LONGEST_MESSAGE: Final = 10_000
+"""Characters of a message. Some servers list every field that does not validate, others send back
+all that they were sent."""
+
+_LONGEST_CODE: Final = 256
+
 _SHORTEST_SECRET: Final = 8
 """Shorter keys are placeholders ("none", "ollama"); blanking them would garble the text."""
 
@@ -82,12 +88,12 @@ def http_error(
     if {said.code, said.kind} & _EXHAUSTED:
         retryable, wait = False, None
     return APIError(
-        blanked(secret, said.message or phrase(status)),
+        quoted(secret, said.message or phrase(status)),
         status=status,
-        code=blanked(secret, said.code or said.kind) or None,
+        code=named(secret, said.code or said.kind),
         retryable=retryable,
         retry_after=wait,
-        request_id=blanked(secret, request_id(headers) or said.request_id) or None,
+        request_id=named(secret, request_id(headers) or said.request_id),
     )
 
 
@@ -102,18 +108,23 @@ def error_within(value: Any, headers: Mapping[str, str], *, secret: str) -> APIE
     if {said.code, said.kind} & _EXHAUSTED:
         retryable, wait = False, None
     return APIError(
-        blanked(secret, said.message or phrase(said.status)),
+        quoted(secret, said.message or phrase(said.status)),
         status=said.status,
-        code=blanked(secret, said.code or said.kind) or None,
+        code=named(secret, said.code or said.kind),
         retryable=retryable,
         retry_after=wait,
-        request_id=blanked(secret, request_id(headers) or said.request_id) or None,
+        request_id=named(secret, request_id(headers) or said.request_id),
     )
 
 
 def request_id(headers: Mapping[str, str]) -> str:
     """What the server's support asks for."""
     return next((headers[name] for name in _REQUEST_IDS if headers.get(name)), "")
+
+
+def answer_id(headers: Mapping[str, str], secret: str) -> str:
+    """The same for an answer, where it does not show the key; empty for none."""
+    return named(secret, request_id(headers)) or ""
 
 
 def _complaint(value: Any) -> _Complaint:
@@ -180,6 +191,17 @@ def excerpt(data: bytes, secret: str) -> str:
     # Blanked before it is cut: no part of a key is left at the cut.
     words = blanked(secret, data[: 64 * 1024].decode("utf-8", "replace"))
     return repr(words[:80] + ("…" if len(words) > 80 else ""))
+
+
+def quoted(secret: str, words: str) -> str:
+    """`words` of a provider for an error's text: without the key, and no longer than they help."""
+    words = blanked(secret, words)
+    return words if len(words) <= _LONGEST_MESSAGE else words[:_LONGEST_MESSAGE] + "…"
+
+
+def named(secret: str, name: str) -> str | None:
+    """A code or an id of a provider, likewise; None for none."""
+    return blanked(secret, name)[:_LONGEST_CODE] or None
 
 
 def blanked(secret: str, words: str) -> str:

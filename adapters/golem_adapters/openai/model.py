@@ -7,13 +7,14 @@ from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any
 
 from golem.errors import APIError
-from golem.model import Request, Response, Settings
+from golem.model import Request, Response, Settings, stop_texts
 from golem.wire.http import HTTPCall, HTTPClient, HTTPModel
 from golem_adapters._toolkit.body import merged
 from golem_adapters._toolkit.endpoint import (
     Credentials,
     address,
     beneath,
+    checked,
     found_key,
     header_value,
     model_name,
@@ -92,7 +93,7 @@ class OpenAI(HTTPModel):
             temperature=temperature,
             top_p=top_p,
             seed=seed,
-            stop=(stop,) if isinstance(stop, str) else tuple(stop),
+            stop=stop_texts(stop),
             presence_penalty=presence_penalty,
             frequency_penalty=frequency_penalty,
             reasoning_effort=reasoning_effort,
@@ -102,9 +103,9 @@ class OpenAI(HTTPModel):
         )
         headers = dict(record.headers)
         if organization:
-            headers["openai-organization"] = organization
+            headers["openai-organization"] = checked(organization, "organization")
         if project:
-            headers["openai-project"] = project
+            headers["openai-project"] = checked(project, "project")
         url = base_url or os.environ.get(record.base_url_variable) or ""
         key = found_key(api_key, record.key_variables, record.name, needed=not url)
         self._chat = ChatWire(

@@ -14,8 +14,8 @@ import msgspec
 from msgspec import Raw
 
 from golem.messages import AssistantMessage, Native, Thinking
-from golem_adapters._toolkit.bounds import room_for
-from golem_adapters._toolkit.lenient import clean, objects, text
+from golem_adapters._toolkit.bounds import Room, room_for
+from golem_adapters._toolkit.lenient import clean, count_of, objects, text
 from golem_adapters.openai.dialect import ChatDialect
 
 Detail = dict[str, Any]
@@ -64,11 +64,12 @@ class _Block:
 class Reasoning:
     """Collects the reasoning of one answer, whole or in pieces; true once there is any."""
 
-    __slots__ = ("_blocks", "_provider", "_signature")
+    __slots__ = ("_blocks", "_provider", "_room", "_signature")
 
     def __init__(self, provider: str) -> None:
         self._provider = provider
         self._blocks: list[_Block] = []
+        self._room = Room()
         self._signature = ""
 
     def __bool__(self) -> bool:
@@ -86,6 +87,7 @@ class Reasoning:
         texts: list[str] = []
         for detail in map(_cleaned, objects(details)):
             texts.append(_text(detail))
+            self._room.take_count(count_of(detail))
             block = None if whole else self._continued(detail)
             (block or self._new(detail["type"])).add(detail)
         return "".join(texts)

@@ -11,7 +11,7 @@ from golem_adapters._toolkit.bounds import bounded
 from golem_adapters._toolkit.calls import wire_tool_name
 from golem_adapters._toolkit.lenient import read_json
 from golem_adapters.openai.dialect import ChatDialect
-from golem_adapters.openai.failures import error_within, excerpt, request_id
+from golem_adapters.openai.failures import answer_id, error_within, excerpt
 from golem_adapters.openai.shapes import Chunk, read_chunk
 from golem_adapters.openai.turn import Turn
 
@@ -48,7 +48,7 @@ def decode_response(
             raise failure
     if chunk is None or not chunk.choices:
         raise ProtocolError(f"the answer has no choices: {excerpt(body, secret)}")
-    return turn.finished(request_id(headers), given)
+    return turn.finished(answer_id(headers, secret), given)
 
 
 def new_turn(request: Request, dialect: ChatDialect) -> Turn:

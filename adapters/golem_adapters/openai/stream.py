@@ -23,7 +23,7 @@ from golem_adapters._toolkit.bounds import bounded
 from golem_adapters._toolkit.lenient import read_json
 from golem_adapters._toolkit.streams import AnswerStream
 from golem_adapters.openai.dialect import ChatDialect
-from golem_adapters.openai.failures import error_within, excerpt, request_id
+from golem_adapters.openai.failures import answer_id, error_within, excerpt
 from golem_adapters.openai.response import decode_response, failure_in, new_turn
 from golem_adapters.openai.shapes import read_chunk
 
@@ -47,7 +47,7 @@ class ChatStream(AnswerStream):
     def _response(self, deltas: list[Delta]) -> Response | None:
         if not (self.done or self._turn.finish_reason):
             return None
-        return self._turn.finished(request_id(self._headers), deltas)
+        return self._turn.finished(answer_id(self._headers, self._secret), deltas)
 
     def _partial(self) -> AssistantMessage | None:
         return self._turn.partial()

@@ -15,6 +15,7 @@ from golem_adapters._toolkit.endpoint import (
     Token,
     address,
     beneath,
+    checked,
     found_key,
     model_name,
     shown,
@@ -99,9 +100,9 @@ class OpenAIResponses(HTTPModel):
         )
         headers: dict[str, str] = {}
         if organization:
-            headers["openai-organization"] = organization
+            headers["openai-organization"] = checked(organization, "organization")
         if project:
-            headers["openai-project"] = project
+            headers["openai-project"] = checked(project, "project")
         url = base_url or os.environ.get(record.base_url_variable) or ""
         key = ""
         if token is None:

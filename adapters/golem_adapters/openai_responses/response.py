@@ -13,7 +13,7 @@ from golem.model import Delta, Request, Response
 from golem_adapters._toolkit.bounds import bounded
 from golem_adapters._toolkit.calls import stored_tool_names
 from golem_adapters._toolkit.lenient import is_object
-from golem_adapters.openai.failures import error_within, excerpt, request_id
+from golem_adapters.openai.failures import answer_id, error_within, excerpt
 from golem_adapters.openai_responses.dialect import ResponsesDialect
 from golem_adapters.openai_responses.shapes import Answer, read_answer
 from golem_adapters.openai_responses.turn import Turn
@@ -48,7 +48,7 @@ def decode_response(
     failure = failure_in(answer, status, headers, secret)
     if failure is None and not status:
         raise ProtocolError(f"the answer has no output: {excerpt(body, secret)}")
-    response = turn.end(answer, status, request_id(headers), given)
+    response = turn.end(answer, status, answer_id(headers, secret), given)
     if failure is not None:
         message = structs.replace(response.message, native=None)
         failure.partial = message if message != AssistantMessage() else None

@@ -21,10 +21,10 @@ from golem.errors import ProtocolError
 from golem.messages import AssistantMessage
 from golem.model import Delta, Request, Response
 from golem.wire.sse import ServerSentEvent
-from golem_adapters._toolkit.bounds import bounded
+from golem_adapters._toolkit.bounds import Room, bounded
 from golem_adapters._toolkit.lenient import read_json
 from golem_adapters._toolkit.streams import AnswerStream
-from golem_adapters.openai.failures import error_within, excerpt, request_id
+from golem_adapters.openai.failures import answer_id, error_within, excerpt
 from golem_adapters.openai_responses.dialect import ResponsesDialect
 from golem_adapters.openai_responses.items import CUSTOM_CALL, FUNCTION_CALL, MESSAGE, REASONING
 from golem_adapters.openai_responses.response import decode_response, failure_in, new_turn
@@ -80,6 +80,7 @@ class ResponsesStream(AnswerStream):
         self._secret = secret
         self._turn = new_turn(request, dialect)
         self._answer: Response | None = None
+        self._room = Room()
 
     def _response(self, deltas: list[Delta]) -> Response | None:
         return self._answer
@@ -111,9 +112,11 @@ class ResponsesStream(AnswerStream):
         if piece is not None:
             self._take_piece(piece, suffix, said, deltas)
         elif name == "response.output_item.added":
+            self._room.take(said.item)
             if item := read_item(said.item):
                 self._turn.opened(said.output_index, item, deltas)
         elif name == "response.output_item.done":
+            self._room.take(said.item)
             self._turn.closed(said.output_index, said.item, deltas)
         elif name in _ENDS:
             return self._end(name, said, deltas)
@@ -145,7 +148,9 @@ class ResponsesStream(AnswerStream):
         failure = failure_in(answer, status, self._headers, self._secret)
         if failure is not None:
             return self._fail(failure)
-        self._answer = self._turn.end(answer, status, request_id(self._headers), deltas)
+        self._answer = self._turn.end(
+            answer, status, answer_id(self._headers, self._secret), deltas
+        )
         self.done = True
         return False
 

@@ -1,0 +1,111 @@
+"""Bodies of answers: read up to a bound, drained, and closed so that nothing is left behind.
+
+Of an HTTP client only its responses are known here, by what they can do.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterable, AsyncIterator
+from typing import TYPE_CHECKING, Final
+
+import anyio
+
+from golem.wire.failures import too_large
+
+if TYPE_CHECKING:
+    import httpx
+
+CODINGS: Final = "gzip, deflate"
+"""How an answer may be compressed. What a network chunk of these unfolds to is bounded (a thousand
+times its size); httpx would ask for others, which have no bound, where their packages are there."""
+
+_CLOSE_DEADLINE: Final = 5.0
+_DRAIN_DEADLINE: Final = 0.25
+"""Seconds given to a server to end a body that has said all. Only a body that was read to its
+end leaves a connection that can be used again, and opening one costs more than this wait."""
+
+
+def headers_of(response: httpx.Response) -> dict[str, str]:
+    """The headers, names in lower case."""
+    return {name.lower(): value for name, value in response.headers.items()}
+
+
+def is_packed(response: httpx.Response) -> bool:
+    """Whether a body is compressed in a way that was not asked for."""
+    given = headers_of(response).get("content-encoding", "")
+    codings = {coding.strip().lower() for coding in given.split(",")}
+    return not codings <= {"", "identity", *CODINGS.split(", ")}
+
+
+async def read(response: httpx.Response, limit: int, *, cut: bool = False) -> bytes:
+    """The body, of which at most `limit` bytes are taken: `cut` there, or refused. Closes it."""
+    pieces: list[bytes] = []
+    size = 0
+    chunks = Chunks(response)
+    try:
+        async for chunk in chunks:
+            pieces.append(chunk)
+            size += len(chunk)
+            if size > limit:
+                if cut:
+                    break
+                raise too_large(limit)
+    finally:
+        await close(response, chunks)
+    return b"".join(pieces)[:limit]
+
+
+async def drain(chunks: AsyncIterable[bytes]) -> None:
+    """Read on to the end of a body that has said all, as long as the server is quick."""
+    with anyio.move_on_after(_DRAIN_DEADLINE):
+        await _exhaust(chunks)
+
+
+class Chunks:
+    """The decompressed body of a response, with the iterator beneath it held as `raw`.
+
+    A decompressor that fails ends `aiter_bytes` and leaves what it read from where it was, or
+    closes it and leaves what is beneath that: then nobody could end it any more.
+    """
+
+    def __init__(self, response: httpx.Response) -> None:
+        self.raw = _Held(response.aiter_raw())
+        self._given = response.aiter_bytes()
+        setattr(response, "aiter_raw", lambda: self.raw)  # noqa: B010  (the type says a method)
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self._given
+
+
+class _Held:
+    """An iterator that whoever reads from it cannot close."""
+
+    def __init__(self, chunks: AsyncIterator[bytes]) -> None:
+        self._chunks = chunks
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        return await anext(self._chunks)
+
+    async def aclose(self) -> None:
+        """Nothing: see `close`."""
+
+
+async def close(response: httpx.Response, chunks: Chunks) -> None:
+    """Give the connection back, or cut it where the body was not read to its end."""
+    with anyio.move_on_after(_CLOSE_DEADLINE, shield=True):
+        await response.aclose()
+        # httpx nests half a dozen generators under `chunks` and closes none of them; left to
+        # the collector, trio warns of each. On a closed connection one more pull ends them all.
+        await _exhaust(chunks)
+        await _exhaust(chunks.raw)
+
+
+async def _exhaust(chunks: AsyncIterable[bytes]) -> None:
+    # Whatever a connection that nobody needs any more ends with has no one to tell.
+    with contextlib.suppress(Exception):
+        async for _ in chunks:
+            pass
