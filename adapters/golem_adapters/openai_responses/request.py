@@ -94,6 +94,22 @@ def encode_request(
     return encoded(body)
 
 
+def encode_count(
+    request: Request, *, model: str, dialect: ResponsesDialect, effort: str | None
+) -> bytes:
+    """The body that asks how many tokens the prompt of `request` has.
+
+    The endpoint takes what makes the prompt and nothing else: no sampling, nothing about streams
+    or storage.
+    """
+    body: Wire = {"model": model}
+    if effort is not None:
+        body["reasoning"] = {"effort": effort}
+    body.update(_tools(request, Settings(), dialect))
+    body["input"] = _Input(dialect, stored=False).encoded(request)
+    return encoded(body)
+
+
 # --- everything but the input
 
 
