@@ -6,6 +6,8 @@ name goes out under another. `check_history` says so before the call, and what w
 
 from __future__ import annotations
 
+from typing import Any
+
 from golem import (
     AssistantMessage,
     FallbackModel,
@@ -40,7 +42,7 @@ HISTORY: list[Message] = [
 
 def models() -> dict[str, Model]:
     """A model of every provider."""
-    at = {"api_key": "nobody's", "base_url": NOBODY}
+    at: dict[str, Any] = {"api_key": "nobody's", "base_url": NOBODY}
     return {
         "Chat Completions": OpenAI("gpt-5-mini", **at),
         "Responses": OpenAIResponses("gpt-5-mini", **at),

@@ -15,6 +15,7 @@ from golem.model import Request, ToolSpec
 from golem.testing.judge import judge_responses
 from golem.testing.strategies import ANY_HISTORY, HOSTILE_HISTORY
 from golem_adapters import OpenAIResponses
+from golem_adapters._toolkit.calls import wire_tool_name
 from golem_adapters.openai_responses.response import decode_count
 from tests.adapters.test_responses_http import KEY, model_at
 from tests.wire.server import answering, response, serving
@@ -46,7 +47,7 @@ async def test_tokens_are_counted_by_the_provider() -> None:
         "tools": [
             {
                 "type": "function",
-                "name": "get_weather_ae5d9ce8",
+                "name": wire_tool_name("get weather"),
                 "description": "Weather.",
                 "parameters": {"type": "object"},
                 "strict": False,
