@@ -38,6 +38,7 @@ from golem import (
 from golem.model import Request
 from golem.testing import ScriptedModel
 from golem.testing.strategies import ANY_HISTORY, HOSTILE_HISTORY
+from golem.wire.http import HTTPModel
 from golem_adapters import Anthropic, AzureOpenAI, Bedrock, Gemini, OpenAI, OpenAIResponses
 from tests.adapters import conversing, generating, messaging
 from tests.adapters.responding import response as responses_answer
@@ -415,6 +416,41 @@ def test_a_model_whose_adapter_does_not_say_is_unknown() -> None:
     assert report == HistoryCheck(unknown=("ScriptedModel",))
     assert report
     assert report.findings == ()
+
+
+class Silent(ScriptedModel):
+    def check(self, messages: Sequence[Message]) -> Any:
+        return None  # somebody else's method of this name
+
+
+class Telling(ScriptedModel):
+    def check(self, messages: Sequence[Message]) -> HistoryCheck:
+        return HistoryCheck((Finding("dropped", len(messages) - 1, "", "all", "why not"),))
+
+
+def test_any_model_may_say_what_it_does() -> None:
+    lost = ToolMessage("late", tool_call_id="nobody's")
+    report = check_history([lost, UserMessage("q")], Telling([]))
+    assert [found.message_index for found in report.findings] == [1]
+    assert check_history([UserMessage("q")], Silent([])).unknown == ("Silent",)
+
+
+def test_a_dialect_that_takes_no_notes_is_unknown() -> None:
+    class Mute(HTTPModel):
+        pass
+
+    class Dialect:
+        def __getattr__(self, name: str) -> Any:
+            raise AttributeError(name)
+
+    model = Mute(Dialect())  # type: ignore[arg-type]
+    assert check_history([UserMessage("q")], model) == HistoryCheck(unknown=("Mute",))
+
+
+def test_a_setting_that_the_api_refuses_is_no_finding() -> None:
+    model = Gemini("gemini-3", parallel_tool_calls=False, **AT)
+    with pytest.raises(UnsupportedContentError, match="parallel_tool_calls"):
+        check_history([UserMessage("q")], model)
 
 
 def test_a_string_names_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
