@@ -144,7 +144,7 @@ class _Walk:
     def _user(self, index: int, message: UserMessage) -> None:
         entries = [said(message.content)] if message.content.strip() else []
         entries += self._blocks(index, message.parts, message.parts)
-        if not entries:
+        if not entries and not message.parts:
             note("flattened", "content", "blank text", f"goes out as {SAID_NOTHING!r}")
         self._say("user", entries or [said(SAID_NOTHING)])
 

@@ -151,7 +151,7 @@ class _Walk:
     def _user(self, index: int, message: UserMessage) -> None:
         parts = [_said(message.content)] if message.content.strip() else []
         parts += self._sent(index, message.parts, message.parts)
-        if not parts:
+        if not parts and not message.parts:
             note("flattened", "content", "blank text", f"goes out as {SAID_NOTHING!r}")
         self._say(USER, parts or [_said(SAID_NOTHING)])
 
@@ -191,7 +191,7 @@ class _Walk:
         )
         note_thinking(message, everything if own else sent, PROVIDER)
         note_native(message, PROVIDER, sent=bool(own))
-        if empty:
+        if empty and not message.parts:
             note("dropped", "", "answer", NO_TEXT)
 
     def _as_it_came(
