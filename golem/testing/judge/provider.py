@@ -48,24 +48,31 @@ class Provider(Protocol):
         """Whether a stream is asked for: by default a member of the body says so."""
         return body.get("stream") is True
 
-    def at(self, path: str) -> Provider:
-        """What answers at this path: another provider where it names the model or the method."""
-        return self
-
     @abstractmethod
     def judge(self, body: Any, made_with: Mapping[str, str]) -> list[Violation]:
         """What is wrong with a decoded body; `made_with`: what `links` told of earlier answers."""
         ...
 
+    def key_of(self, headers: Mapping[str, str]) -> str:
+        """The key that a request with these headers carries, empty for none."""
+        sent = headers.get(self.key_header, "")
+        return sent.removeprefix("Bearer ") if self.key_header == "authorization" else sent
+
+    def judge_request(
+        self, path: str, headers: Mapping[str, str], body: Any, made_with: Mapping[str, str]
+    ) -> list[Violation]:
+        """What is wrong with a request whose key is right: by default what `judge` says."""
+        return self.judge(body, made_with)
+
     # --- answers
+
+    def aside(self, path: str, body: JSON) -> JSON | None:
+        """The answer where no model is asked, such as a count of tokens; None where one is."""
+        return None
 
     def default(self, body: JSON) -> Said:
         """What a model would answer where no answer was given to the judge."""
         return "The capital of France is Paris."
-
-    def computed(self, path: str, body: JSON) -> JSON | None:
-        """The answer to what no model is asked, such as a count of tokens; None: one is."""
-        return None
 
     @abstractmethod
     def answer(self, body: JSON, said: Response) -> JSON:
@@ -87,10 +94,6 @@ class Provider(Protocol):
 
     # --- failures
 
-    def to_wait(self, refusal: Reply, name: str, after: str) -> Reply:
-        """`refusal` that says to try again `after`, by default in the header of this name."""
-        return refusal.with_header(name, after)
-
     @abstractmethod
     def failure(self, message: str, status: int, code: str | None = None) -> JSON:
         """The body of an error with this HTTP status."""
@@ -105,6 +108,10 @@ class Provider(Protocol):
     def text_event(self, text: str) -> bytes:
         """An event in the middle of a stream that brings `text`."""
         ...
+
+    def to_wait(self, refusal: Reply, name: str, after: str) -> Reply:
+        """`refusal` that says to try again `after`, by default in the header of this name."""
+        return refusal.with_header(name, after)
 
     def refused_key(self, key: str) -> Violation:
         """The answer to a wrong `key`, or to none."""

@@ -206,29 +206,22 @@ class Judge:
         if not self.provider.serves(path) or request.method != "POST":
             text = f"Invalid URL ({request.method} {path})"
             return [Violation("address", "", text, failure(text, 404), 404)]
-        if self.key and (sent := self._key_of(request)) != self.key:
+        if self.key and (sent := self.provider.key_of(request.headers)) != self.key:
             return [self.provider.refused_key(sent)]
         if body is _NO_JSON:
             text = self.provider.unreadable
             return [Violation("json", "", text, failure(text, 400))]
-        return self.provider.at(path).judge(body, self._made_with)
-
-    def _key_of(self, request: HTTPRequest) -> str:
-        name = self.provider.key_header
-        sent = request.headers.get(name, "")
-        return sent.removeprefix("Bearer ") if name == "authorization" else sent
+        return self.provider.judge_request(path, request.headers, body, self._made_with)
 
     def _answer(self, path: str, body: JSON) -> Reply:
-        provider = self.provider.at(path)
-        computed = provider.computed(path, body)
-        if computed is not None:
-            return provider.reply(computed)
+        if (aside := self.provider.aside(path, body)) is not None:
+            return self.provider.reply(aside)
         said = response_of(self._said(body))
-        answer = provider.answer(body, said)
-        self._made_with.update(provider.links(answer))
-        if provider.streams(path, body):
-            return streamed(provider.events(body, said), provider.stream_type)
-        return provider.reply(answer)
+        answer = self.provider.answer(body, said)
+        self._made_with.update(self.provider.links(answer))
+        if self.provider.streams(path, body):
+            return streamed(self.provider.events(body, said), self.provider.stream_type)
+        return self.provider.reply(answer)
 
     def _said(self, body: JSON) -> Said:
         if isinstance(self._answers, str | AssistantMessage | Response):
