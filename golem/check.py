@@ -38,15 +38,14 @@ def check_history(history: Iterable[Message], model: Model | str) -> HistoryChec
         UnsupportedContentError: one of the model's own settings is refused by its API.
     """
     messages = checked(history)
-    report = check_by(resolve_model(model), repaired := list(repair(messages)))
+    repaired = list(repair(messages))
+    report = check_by(resolve_model(model), repaired)
     places = _places(messages, repaired)
-    return replace(
-        report,
-        findings=tuple(
-            replace(finding, message_index=places[finding.message_index])
-            for finding in report.findings
-        ),
-    )
+    found = [
+        replace(finding, message_index=places[finding.message_index]) for finding in report.findings
+    ]
+    found.sort(key=lambda finding: finding.message_index)
+    return replace(report, findings=tuple(found))
 
 
 def _places(given: Sequence[Message], repaired: Sequence[Message]) -> list[int]:

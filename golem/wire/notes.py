@@ -39,7 +39,13 @@ def taken(write: Callable[[], object]) -> HistoryCheck:
         write()
     finally:
         _notes.reset(token)
-    found = sorted(notes.found, key=lambda finding: finding.message_index)
+    refused = {(f.message_index, f.member) for f in notes.found if f.kind == "refused"}
+    found = [
+        finding  # what is refused becomes nothing else
+        for finding in notes.found
+        if finding.kind == "refused" or (finding.message_index, finding.member) not in refused
+    ]
+    found.sort(key=lambda finding: finding.message_index)
     return HistoryCheck(tuple(found))
 
 

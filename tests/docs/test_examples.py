@@ -12,6 +12,7 @@ import pytest
 EXAMPLES = Path(__file__).parents[2] / "examples"
 OFFLINE = {
     "approvals.py": "call_2: 500 refunded under key ll_2",
+    "check_history.py": "of Gemini and Anthropic, these could not take over: Anthropic",
     "cancellation.py": "cancelled: CancelledError with 2 messages",
     "corpus_dask.py": "1999 conversations, nothing lost, nothing twice: True",
     "delegation.py": "tool: SubAgentPausedError, 121 tokens together",

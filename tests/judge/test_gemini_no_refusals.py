@@ -12,10 +12,10 @@ from typing import Any
 
 import anyio
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from golem import Agent, Message, UserMessage, repair
+from golem import Agent, Message, UserMessage, check_history, dump_history, repair
 from golem.errors import UnsupportedContentError
 from golem.messages import AssistantMessage, Part, Thinking, ToolCall, ToolMessage
 from golem.model import OutputSchema, Request, Response, Settings, ToolChoice
@@ -27,6 +27,7 @@ from golem_adapters.gemini.dialect import dialect_named, traits_of
 from golem_adapters.gemini.request import Options, encode_count
 from tests.adapters.encoding import check
 from tests.adapters.generating import decode, encode
+from tests.adapters.test_check_history import ODD_HISTORY
 from tests.judge.test_no_refusals import (
     CHOICES,
     EDITS,
@@ -109,6 +110,21 @@ def test_an_edited_history_is_taken(
     for edit, place in edits:
         messages = edited(messages, edit, place)
     assert judged(messages, server) == []
+
+
+@at_each
+@given(history=ODD_HISTORY)
+@settings(max_examples=100)
+def test_what_many_providers_said_is_taken_unless_the_adapter_refuses_it(
+    server: str, history: list[Message]
+) -> None:
+    """Thinking, native items and signatures of everybody, whole and edited, and any media."""
+    assume(b"x-odd" not in dump_history(history))  # which types of documents it reads, it says
+    dialect, name = SERVERS[server]
+    model = Gemini(name, dialect=dialect, project="p", api_key="k", base_url="http://localhost:1")
+    if check_history(history, model).of("refused"):
+        return
+    assert judged(history, server) == []
 
 
 @at_each

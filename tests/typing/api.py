@@ -11,6 +11,9 @@ from golem import (
     Agent,
     AssistantMessage,
     Event,
+    FallbackModel,
+    Finding,
+    HistoryCheck,
     HistoryRepair,
     Message,
     Model,
@@ -27,6 +30,7 @@ from golem import (
     ToolResult,
     UnknownEvent,
     UserMessage,
+    check_history,
     decode_event,
     dump_history,
     load_history,
@@ -134,6 +138,15 @@ assert_type(agent, Agent[Deps])
 
 without_deps = Agent("openai:gpt-5-mini", history_processor=lambda history: history[-2:])
 assert_type(without_deps, Agent[None])
+
+
+def checks(history: list[Message]) -> None:
+    """What a model's adapter would do to a history."""
+    report = check_history(history, "openai:gpt-5-mini")
+    assert_type(report, HistoryCheck)
+    assert_type(report.of("refused"), tuple[Finding, ...])
+    for finding in check_history(iter(history), FallbackModel([ScriptedModel(["a"])])).findings:
+        assert_type(finding.message_index, int)
 
 
 async def runs(history: list[Message]) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final
 
 from golem.messages import AssistantMessage, Part, Thinking, ToolCall
+from golem.portability import FindingKind
 from golem.wire.notes import note, noting
 from golem_adapters._toolkit.calls import TOOL_NAME, wire_args, wire_tool_name
 
@@ -75,20 +76,26 @@ def note_native(message: AssistantMessage, provider: str, *, sent: bool) -> None
 
 
 def note_parts(
-    parts: Iterable[Part], among: Sequence[Part], kind: str = "flattened", why: str = BEHIND
+    parts: Iterable[Part],
+    among: Sequence[Part],
+    kind: FindingKind = "flattened",
+    why: str = BEHIND,
 ) -> None:
-    """What becomes of media, which are numbered as they stand `among` the message's."""
+    """What becomes of some `parts` `among` a message's, which say their numbers."""
     if not noting():
         return
-    for part in parts:
-        member = f"parts[{among.index(part)}]"
-        note("dropped" if kind == "dropped" else "flattened", member, medium(part), why)
+    some = list(parts)
+    for number, part in enumerate(among):
+        if part in some:
+            note(kind, f"parts[{number}]", medium(part), why)
 
 
 def note_sound(parts: Iterable[Part], among: Sequence[Part]) -> None:
     """Which spoken answers are left out, because their transcript is sent."""
-    left_out = [part for part in among if part not in list(parts)]
-    note_parts(left_out, among, "dropped", "its transcript is the content, which is sent")
+    if noting():
+        kept = list(parts)
+        left_out = [part for part in among if part not in kept]
+        note_parts(left_out, among, "dropped", "its transcript is the content, which is sent")
 
 
 def medium(part: Part) -> str:

@@ -150,7 +150,7 @@ class _Walk:
     def _user(self, index: int, message: UserMessage) -> None:
         entries = [said(message.content)] if message.content.strip() else []
         entries += map(_medium, self._blocks(index, message.parts, message.parts))
-        if not entries:
+        if not entries and not message.parts:
             note("flattened", "content", "blank text", f"goes out as {SAID_NOTHING!r}")
         self._say("user", entries or [said(SAID_NOTHING)])
 
@@ -182,18 +182,18 @@ class _Walk:
         """The provider's own blocks, to the byte; calls as they are known in this request."""
         calls = iter(zip(message.tool_calls, wire_ids, strict=True))
         entries: list[Entry] = []
-        kept: list[Entry] = []
-        for block in blocks:
+        for number, block in enumerate(blocks):
             if block.kind == TOOL_USE:
                 call, wire_id = next(calls)
                 entries.append(_called(block, call, wire_id))
             else:
                 kept = self._kept(block)
                 entries += kept
+                place = f"native.items[{number}]"
                 if not kept and block.kind in THOUGHTS:
-                    note("dropped", "native", "native thinking", UNSIGNED)
+                    note("dropped", place, "thinking", UNSIGNED)
                 elif kept and (block.kind in THOUGHTS or kept[0].id or kept[0].answers):
-                    bind(kept[0].block, "native", f"native {block.kind}", LOOSE)
+                    bind(kept[0].block, place, block.kind, LOOSE)
         return entries
 
     def _kept(self, block: Block) -> list[Entry]:

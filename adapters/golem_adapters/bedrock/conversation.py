@@ -147,7 +147,7 @@ class _Walk:
     def _user(self, index: int, message: UserMessage) -> None:
         entries = [said(message.content)] if message.content.strip() else []
         entries += self._blocks(index, message.parts, message.parts)
-        if not entries:
+        if not entries and not message.parts:
             note("flattened", "content", "blank text", f"goes out as {SAID_NOTHING!r}")
         self._say("user", entries or [said(SAID_NOTHING)])
 
@@ -190,18 +190,18 @@ class _Walk:
         """The provider's own blocks, to the byte; calls as they are known in this request."""
         calls = iter(zip(message.tool_calls, wire_ids, strict=True))
         entries: list[Entry] = []
-        for block in blocks:
+        for number, block in enumerate(blocks):
             if block.call:
                 call, wire_id = next(calls)
                 entries.append(_called(block, call, wire_id))
             elif _may_go_back(block):
                 entries.append(Entry(_verbatim(block), block.kind))
                 if block.kind == REASONING:
-                    bind(entries[-1].block, "native", "native thinking", LOOSE)
+                    bind(entries[-1].block, f"native.items[{number}]", "thinking", LOOSE)
                 if block.kind == TOOL_USE:
                     self.called[wire_tool_name(block.word("name"))] = None
             elif block.kind == REASONING:
-                note("dropped", "native", "native thinking", UNSIGNED)
+                note("dropped", f"native.items[{number}]", "thinking", UNSIGNED)
         return entries
 
     def _from_fields(self, message: AssistantMessage, wire_ids: list[str]) -> list[Entry]:

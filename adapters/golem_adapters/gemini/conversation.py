@@ -26,16 +26,16 @@ from golem.messages import (
     ToolMessage,
     UserMessage,
 )
-from golem.wire.notes import note, placed, refuse
+from golem.wire.notes import note, noting, placed, refuse
 from golem_adapters._toolkit.body import Wire
 from golem_adapters._toolkit.calls import INTERRUPTED, CallIds, embedded_args, wire_tool_name
 from golem_adapters._toolkit.noting import (
     AS_USER,
-    BEHIND,
     NO_TEXT,
     medium,
     note_calls,
     note_native,
+    note_parts,
     note_sound,
     note_thinking,
 )
@@ -151,7 +151,7 @@ class _Walk:
     def _user(self, index: int, message: UserMessage) -> None:
         parts = [_said(message.content)] if message.content.strip() else []
         parts += self._sent(index, message.parts, message.parts)
-        if not parts:
+        if not parts and not message.parts:
             note("flattened", "content", "blank text", f"goes out as {SAID_NOTHING!r}")
         self._say(USER, parts or [_said(SAID_NOTHING)])
 
@@ -162,7 +162,7 @@ class _Walk:
         wire_ids = self._ids.open_turn(call.id for call in message.tool_calls)
         calls = list(zip(message.tool_calls, wire_ids, strict=True))
         parts = self._as_it_came(own, calls) if own else self._from_fields(index, message, calls)
-        self._note(message, wire_ids, parts, came=bool(own))
+        self._note(message, wire_ids, own, empty=not parts)
         if parts:
             self._say(MODEL, parts)
 
@@ -170,24 +170,28 @@ class _Walk:
         self,
         message: AssistantMessage,
         wire_ids: list[str],
-        parts: list[Wire | Raw],
+        own: list[WirePart],
         *,
-        came: bool,
+        empty: bool,
     ) -> None:
+        if not noting():
+            return
         calls, thinking = message.tool_calls, message.thinking
+        shown = [bool(asked(part).id) for part in own if part.kind == CALL] or [True] * len(calls)
+        named = zip(calls, wire_ids, shown, strict=True)
         everything = range(max(len(calls), len(thinking)))
         signed = [n for n, call in enumerate(calls) if _own_signature(message, call)]
-        sent = [n for n, block in enumerate(thinking) if parts and _is_own(block)]
+        sent = [n for n, block in enumerate(thinking) if not empty and _is_own(block)]
         note_calls(
             calls,
-            wire_ids,
+            [wire_id if known else call.id for call, wire_id, known in named],
             names=TOOL_NAME,
             args=embedded_args,
-            signed=everything if came else signed,
+            signed=everything if own else signed,
         )
-        note_thinking(message, everything if came else sent, PROVIDER)
-        note_native(message, PROVIDER, sent=came)
-        if not parts:
+        note_thinking(message, everything if own else sent, PROVIDER)
+        note_native(message, PROVIDER, sent=bool(own))
+        if empty and not message.parts:
             note("dropped", "", "answer", NO_TEXT)
 
     def _as_it_came(
@@ -244,11 +248,16 @@ class _Walk:
         self._answers[wire_id] = {"response": response, **({"parts": within} if within else {})}
         if beside := [part for part in media if part not in within]:
             label = f"Attached to the result of {message.tool_name or 'the tool'} ({wire_id}):"
-            note("flattened", "parts", "media", BEHIND)
+            if noting():
+                note_parts([p for p in message.parts if self._stands_beside(p)], message.parts)
             self._media += [_said(label), *beside]
 
     def _fits_result(self, part: Wire) -> bool:
         return self._traits.media_in_results and media_type_of(part) in RESULT_TYPES
+
+    def _stands_beside(self, part: Part) -> bool:
+        wire = content_part(part)
+        return isinstance(wire, dict) and not self._fits_result(wire)
 
     def _end_batch(self) -> None:
         """Answer every call of the turn, in order: as many results as there are calls."""

@@ -188,7 +188,7 @@ def sent_reasoning(
         read = [msgspec.json.decode(bytes(item), type=dict[str, Any]) for item in details]
         told = _thinking(read, name)
         return [n for n in own if message.thinking[n] in told]
-    readable = dialect.reasoning_out == "chunks" and isinstance(turn["content"], list)
+    readable = dialect.reasoning_out == "chunks" and isinstance(turn.get("content"), list)
     if readable or turn.get(dialect.reasoning_out):
         return [n for n in own if message.thinking[n].text]
     if "extra_content" in turn:

@@ -185,7 +185,7 @@ class _Messages:
             self._out.append(turn)
             self._note(message, turn)
         else:
-            note("dropped", "", "answer", NO_TEXT)
+            self._note(message, {})
         # The transcript of a spoken answer is its content: the sound need not go back.
         parts = tuple(p for p in message.parts if not (p.kind == "audio" and message.content))
         note_sound(parts, message.parts)
@@ -196,6 +196,8 @@ class _Messages:
     def _note(self, message: AssistantMessage, turn: Wire) -> None:
         if not noting():
             return
+        if not turn and not message.parts:
+            note("dropped", "", "answer", NO_TEXT)
         details = "reasoning_details" in turn
         sent = sent_reasoning(message, turn, self._dialect)
         note_thinking(message, sent, self._dialect.name)

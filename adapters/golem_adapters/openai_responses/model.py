@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any
 
 from golem.errors import APIError
-from golem.model import Request, Response, Settings
+from golem.messages import Message
+from golem.model import Request, Response, Settings, ToolSpec
 from golem.wire.http import HTTPCall, HTTPClient, HTTPModel
 from golem_adapters._toolkit.body import merged
 from golem_adapters._toolkit.endpoint import (
@@ -23,8 +24,8 @@ from golem_adapters._toolkit.endpoint import (
 from golem_adapters._toolkit.streams import is_event_stream
 from golem_adapters.openai.failures import http_error
 from golem_adapters.openai_responses.dialect import ResponsesDialect, dialect_named
-from golem_adapters.openai_responses.request import encode_request
-from golem_adapters.openai_responses.response import decode_response
+from golem_adapters.openai_responses.request import encode_count, encode_request
+from golem_adapters.openai_responses.response import decode_count, decode_response
 from golem_adapters.openai_responses.stream import ResponsesStream
 
 
@@ -32,7 +33,8 @@ class OpenAIResponses(HTTPModel):
     """A model behind the Responses API of OpenAI or of a compatible server, used without state.
 
     The server stores nothing; what a model has to get back (encrypted reasoning, items with
-    ids) is kept on the messages and goes out with them, as long as they are not changed.
+    ids) is kept on the messages and goes out with them, as long as they are not changed. It is a
+    counter of tokens too: ``budget_history(model, 100_000)``.
 
     Args:
         model: the model's name at the server.
@@ -118,6 +120,17 @@ class OpenAIResponses(HTTPModel):
         )
         super().__init__(self._responses, http_client=http_client, timeout=timeout)
 
+    async def count_tokens(
+        self, messages: Sequence[Message], tools: Sequence[ToolSpec] = ()
+    ) -> int:
+        """How many tokens a request with these messages and tools has, as the provider counts.
+
+        The port of `golem.history.budget_history` and ``per_request_input_tokens``. Asks the
+        provider each time. Raises as `generate` does; an `APIError` at servers that do not count.
+        """
+        headers, body = await self._ask(self._responses.count(Request(messages, tools)))
+        return self._responses.counted(headers, body)
+
     @property
     def model(self) -> str:
         """The model's name at the server."""
@@ -191,9 +204,16 @@ class _ResponsesWire:
             stream=stream,
             reasoning_summary=self._summary,
         )
-        accept = "text/event-stream" if stream else "application/json"
+        return self._call(self._url, "text/event-stream" if stream else "application/json", body)
+
+    def count(self, request: Request) -> HTTPCall:
+        effort = self.settings.reasoning_effort
+        body = encode_count(request, model=self.model, dialect=self.dialect, effort=effort)
+        return self._call(beneath(self._url, "/input_tokens"), "application/json", body)
+
+    def _call(self, url: str, accept: str, body: bytes) -> HTTPCall:
         headers = {"content-type": "application/json", "accept": accept, **self._headers}
-        return HTTPCall(self._url, headers, body)
+        return HTTPCall(url, headers, body)
 
     def authorize(
         self, call: HTTPCall, now: float
@@ -212,6 +232,9 @@ class _ResponsesWire:
             headers=headers,
             secret=self._credentials.secret,
         )
+
+    def counted(self, headers: Mapping[str, str], body: bytes) -> int:
+        return decode_count(body, headers=headers, secret=self._credentials.secret)
 
     def error(self, status: int, headers: Mapping[str, str], body: bytes, now: float) -> APIError:
         return http_error(status, headers, body, now=now, secret=self._credentials.secret)

@@ -30,6 +30,7 @@ from golem_adapters._toolkit.body import Wire, encoded, parallel_switch, schema_
 from golem_adapters._toolkit.calls import INTERRUPTED, CallIds, wire_args, wire_tool_name
 from golem_adapters._toolkit.lenient import text
 from golem_adapters._toolkit.noting import (
+    LOOSE,
     NO_TEXT,
     medium,
     note_calls,
@@ -55,6 +56,7 @@ from golem_adapters.openai_responses.items import (
 )
 from golem_adapters.openai_responses.media import content_part, fits_in_result
 
+WITHOUT_IDS: Final = "their ids cannot stand here: texts and calls go out without them"
 _SCHEMA_NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _NO_SETTING: Final = ("seed", "stop", "presence_penalty", "frequency_penalty")
 
@@ -89,6 +91,22 @@ def encode_request(
     if "input" not in body:
         stored = bool((settings.extra_body or {}).get("store"))
         body["input"] = _Input(dialect, stored=stored).encoded(request)
+    return encoded(body)
+
+
+def encode_count(
+    request: Request, *, model: str, dialect: ResponsesDialect, effort: str | None
+) -> bytes:
+    """The body that asks how many tokens the prompt of `request` has.
+
+    The endpoint takes what makes the prompt and nothing else: no sampling, nothing about streams
+    or storage.
+    """
+    body: Wire = {"model": model}
+    if effort is not None:
+        body["reasoning"] = {"effort": effort}
+    body.update(_tools(request, Settings(), dialect))
+    body["input"] = _Input(dialect, stored=False).encoded(request)
     return encoded(body)
 
 
@@ -217,7 +235,7 @@ class _Input:
             self._turn = _without_ids([item for _, item in items], message, wire_ids)
         else:
             self._turn = _from_fields(message, wire_ids, self._dialect)
-        self._note(message, wire_ids, came=came)
+        self._note(message, wire_ids, [item for _, item in items], came=came)
         self._custom = {entry.call_id for entry in self._turn if entry.kind == CUSTOM_CALL}
         if any(entry.kind == IMAGE_CALL for entry in self._turn):
             return  # what the server made is among its items
@@ -228,16 +246,24 @@ class _Input:
             note_parts(parts, message.parts)
             self._attach("Part of the answer above:", self._parts(index, parts, message.parts))
 
-    def _note(self, message: AssistantMessage, wire_ids: list[str], *, came: bool) -> None:
+    def _note(
+        self, message: AssistantMessage, wire_ids: list[str], items: list[Item], *, came: bool
+    ) -> None:
+        if not noting():
+            return
         name, turn = self._dialect.name, self._turn
         while turn and turn[-1].kind == REASONING:
             turn = turn[:-1]  # it led to nothing
-        written = came and len(turn) == len(self._turn)
+        sealed = any(entry.kind == REASONING for entry in turn)
         note_calls(message.tool_calls, wire_ids)
-        if noting():
-            sealed = any(entry.kind == REASONING for entry in turn)
-            note_thinking(message, sent_thinking(message, name, came=came, sealed=sealed), name)
-        note_native(message, name, sent=written)
+        note_thinking(message, sent_thinking(message, name, came=came, sealed=sealed), name)
+        note_native(message, name, sent=bool(items))
+        if items and not came:
+            note("flattened", "native", f"{len(items)} native items", WITHOUT_IDS)
+        for number, item in enumerate(items):
+            sent = number < len(turn) if came else kind(item) in (MESSAGE, *CALLS)
+            if not sent:
+                note("dropped", f"native.items[{number}]", kind(item) or "item", LOOSE)
         if not turn and not message.parts:
             note("dropped", "", "answer", NO_TEXT)
 

@@ -12,7 +12,7 @@ from golem.messages import AssistantMessage
 from golem.model import Delta, Request, Response
 from golem_adapters._toolkit.bounds import bounded
 from golem_adapters._toolkit.calls import stored_tool_names
-from golem_adapters._toolkit.lenient import is_object
+from golem_adapters._toolkit.lenient import is_object, members, read_json, whole
 from golem_adapters.openai.failures import answer_id, error_within, excerpt
 from golem_adapters.openai_responses.dialect import ResponsesDialect
 from golem_adapters.openai_responses.shapes import Answer, read_answer
@@ -54,6 +54,23 @@ def decode_response(
         failure.partial = message if message != AssistantMessage() else None
         raise failure
     return response
+
+
+def decode_count(body: bytes, *, headers: Mapping[str, str], secret: str) -> int:
+    """The number of tokens in the body of a count's answer.
+
+    Raises APIError for an error in place of it, and ProtocolError for a body without a number.
+    """
+    try:
+        value = read_json(body)
+    except ValueError as error:
+        raise ProtocolError(f"the count is not JSON: {excerpt(body, secret)}") from error
+    if is_object(value) and value.get("error"):
+        raise error_within(value, headers, secret=secret)
+    count = whole(members(value).get("input_tokens"))
+    if count is None or count < 0:
+        raise ProtocolError(f"the answer has no count: {excerpt(body, secret)}")
+    return count
 
 
 def new_turn(request: Request, dialect: ResponsesDialect) -> Turn:

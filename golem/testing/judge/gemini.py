@@ -68,6 +68,9 @@ class GeminiJudge(Judge):
 class GeminiProvider(Provider):
     """Gemini as its judge sees it: a `model` at the server of `dialect`, asked by a `method`.
 
+    Requests are judged by the model and the method in their address. The first call of every
+    answer is signed, as all models sign that think.
+
     Raises ValueError for a dialect that there are no rules for.
     """
 
@@ -96,6 +99,12 @@ class GeminiProvider(Provider):
         if found is None:
             return self
         return GeminiProvider(self.dialect, found["name"].partition("/")[2], found["method"])
+
+    def judge_request(
+        self, path: str, headers: Mapping[str, str], body: Any, made_with: Mapping[str, str]
+    ) -> list[Violation]:
+        """What is wrong with a request to the model and the method in the address."""
+        return self.at(path).judge(body, made_with)
 
     def streams(self, path: str, body: JSON) -> bool:
         """Whether a stream is asked for: the method says so."""
@@ -136,8 +145,8 @@ class GeminiProvider(Provider):
         )
 
     def aside(self, path: str, body: JSON) -> JSON | None:
-        """A count of tokens."""
-        if self.method != "countTokens":
+        """A count of tokens, of which no model is asked."""
+        if self.at(path).method != "countTokens":
             return None
         count = -(-len(json.dumps(body)) // 4)
         details = [{"modality": "TEXT", "tokenCount": count}]
@@ -174,7 +183,7 @@ class GeminiProvider(Provider):
             # Where a text is signed, the signature comes behind it, in a part of its own.
             yield {"text": "", "thoughtSignature": self._signature(body, "text")}
         for index, call in enumerate(message.tool_calls):
-            made = self._signature(body, "call") if self.rules.newest and not index else ""
+            made = "" if index else self._signature(body, "call")
             yield _call(call, call.signature or made)
 
     def _signature(self, body: JSON, salt: str) -> str:

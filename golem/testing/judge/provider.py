@@ -52,10 +52,6 @@ class Provider(Protocol):
         """Whether a stream is asked for: by default a member of the body says so."""
         return body.get("stream") is True
 
-    def at(self, path: str) -> Provider:
-        """What answers at this path: another provider where it names the model or the method."""
-        return self
-
     @abstractmethod
     def judge(self, body: Any, made_with: Mapping[str, str]) -> list[Violation]:
         """What is wrong with a decoded body; `made_with`: what `links` told of earlier answers."""

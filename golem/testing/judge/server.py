@@ -216,19 +216,17 @@ class Judge:
         if body is _NO_JSON:
             text = self.provider.unreadable
             return [Violation("json", "", text, failure(text, 400))]
-        provider = self.provider.at(path)
-        return provider.judge_request(path, request.headers, body, self._made_with)
+        return self.provider.judge_request(path, request.headers, body, self._made_with)
 
     def _answer(self, path: str, body: JSON) -> Reply:
-        provider = self.provider.at(path)
-        if (aside := provider.aside(path, body)) is not None:
-            return provider.reply(aside)
+        if (aside := self.provider.aside(path, body)) is not None:
+            return self.provider.reply(aside)
         said = response_of(self._said(body))
-        answer = provider.answer(body, said)
-        self._made_with.update(provider.links(answer))
-        if provider.streams(path, body):
-            return streamed(provider.events(body, said), provider.stream_type)
-        return provider.reply(answer)
+        answer = self.provider.answer(body, said)
+        self._made_with.update(self.provider.links(answer))
+        if self.provider.streams(path, body):
+            return streamed(self.provider.events(body, said), self.provider.stream_type)
+        return self.provider.reply(answer)
 
     def _said(self, body: JSON) -> Said:
         if isinstance(self._answers, str | AssistantMessage | Response):
