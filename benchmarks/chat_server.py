@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import json
 import subprocess
 import sys
@@ -21,7 +22,7 @@ from pathlib import Path
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: %b\r\n"
 USAGE = {"prompt_tokens": 10, "completion_tokens": 10, "total_tokens": 20}
-PIECE = "word "
+PIECES = ("one ", "word ", "after ", "another ")  # the same again and again is an error to some
 
 
 @contextlib.contextmanager
@@ -67,12 +68,18 @@ def _event(delta: dict[str, object], finish: str | None = None) -> bytes:
 
 _STREAM = HEAD % b"text/event-stream" + b"transfer-encoding: chunked\r\n\r\n"
 _FIRST = _event({"role": "assistant", "content": ""})
-_NEXT = _event({"content": PIECE})
 _LAST = _event({}, "stop") + b"data: [DONE]\n\n"
 
 
 def _framed(data: bytes) -> bytes:
     return b"%x\r\n%b\r\n" % (len(data), data)
+
+
+_PIECES = [_framed(_event({"content": piece})) for piece in PIECES]
+
+
+def _pieces(count: int) -> Iterator[bytes]:
+    return itertools.islice(itertools.cycle(_PIECES), count)
 
 
 class _Connection(asyncio.Protocol):
@@ -108,7 +115,7 @@ class _Connection(asyncio.Protocol):
         _, kind, *rest = head.split(b" ", 2)[1].decode().split("/")
         match kind:
             case "burst":
-                pieces = _framed(_NEXT) * int(rest[0])
+                pieces = b"".join(_pieces(int(rest[0])))
                 self.transport.write(_STREAM + _framed(_FIRST) + pieces + _framed(_LAST))
                 self.transport.write(b"0\r\n\r\n")
             case "paced":
@@ -124,9 +131,9 @@ class _Connection(asyncio.Protocol):
 
     async def _paced(self, chunks: int, pause: float) -> None:
         self.transport.write(_STREAM + _framed(_FIRST))
-        for _ in range(chunks):
+        for piece in _pieces(chunks):
             await asyncio.sleep(pause)
-            self.transport.write(_framed(_NEXT))
+            self.transport.write(piece)
         self.transport.write(_framed(_LAST) + b"0\r\n\r\n")
 
 

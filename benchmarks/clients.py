@@ -18,13 +18,28 @@ import golem
 import golem_adapters
 
 Run = Callable[[], Awaitable[object]]
+_open: list[Callable[[], Awaitable[object]]] = []
+
+
+async def close() -> None:
+    """Close every client that was made."""
+    while _open:
+        await _open.pop()()
+
+
 PROMPT = "Say something."
 BODY = {"model": "m", "messages": [{"role": "user", "content": PROMPT}]}
 
 
+def _httpx() -> httpx.AsyncClient:
+    client = httpx.AsyncClient()
+    _open.append(client.aclose)
+    return client
+
+
 def httpx_bytes(url: str) -> Run:
     """The floor of a stream on httpx: counting its bytes."""
-    client = httpx.AsyncClient()
+    client = _httpx()
 
     async def read() -> int:
         count = 0
@@ -39,7 +54,7 @@ def httpx_bytes(url: str) -> Run:
 
 def httpx_request(url: str) -> Run:
     """The floor of a run over HTTP: one request, and its answer decoded."""
-    client = httpx.AsyncClient()
+    client = _httpx()
 
     async def ask() -> object:
         response = await client.post(f"{url}/chat/completions", json=BODY)
@@ -49,11 +64,15 @@ def httpx_request(url: str) -> Run:
 
 
 def _model(url: str, *, aiohttp: bool) -> golem_adapters.OpenAI:
-    if not aiohttp:
-        return golem_adapters.OpenAI("m", api_key="k", base_url=url)
-    from httpx_aiohttp import HttpxAiohttpClient
+    if aiohttp:
+        from httpx_aiohttp import HttpxAiohttpClient
 
-    return golem_adapters.OpenAI("m", api_key="k", base_url=url, http_client=HttpxAiohttpClient())
+        client = HttpxAiohttpClient()
+        _open.append(client.aclose)
+        return golem_adapters.OpenAI("m", api_key="k", base_url=url, http_client=client)
+    model = golem_adapters.OpenAI("m", api_key="k", base_url=url)
+    _open.append(model.aclose)
+    return model
 
 
 def golem_stream(url: str, *, aiohttp: bool = False) -> Run:
@@ -107,7 +126,9 @@ def pydantic_run(url: str) -> Run:
 
 
 def _openai_client(url: str) -> Any:
-    return peers.module("openai").AsyncOpenAI(base_url=url, api_key="k", max_retries=0)
+    client = peers.module("openai").AsyncOpenAI(base_url=url, api_key="k", max_retries=0)
+    _open.append(client.close)
+    return client
 
 
 def openai_stream(url: str) -> Run:

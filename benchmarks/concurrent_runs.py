@@ -28,8 +28,10 @@ async def _main(name: str, url: str, runs: int) -> dict[str, float]:
     wall, cpu = time.perf_counter(), time.process_time()
     ended = await asyncio.gather(*(run() for _ in range(runs)), return_exceptions=True)
     cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+    grown = _peak() - peak
+    await clients.close()
     errors = sum(isinstance(one, BaseException) for one in ended)
-    return {"cpu": cpu / runs, "wall": wall / runs, "errors": errors, "grown": _peak() - peak}
+    return {"cpu": cpu / runs, "wall": wall / runs, "errors": errors, "grown": grown}
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ import os
 import platform
 import sys
 import time
+import warnings
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
@@ -35,6 +36,7 @@ VERSIONS = (
 
 def main() -> None:
     """Measure every section, print the table, write what is asked for."""
+    warnings.filterwarnings("ignore", module="pydantic")  # what peers make it say is theirs
     flags = _flags()
     messages = flags.messages or (2_000 if flags.quick else 10_000)
     rounds = flags.rounds or (3 if flags.quick else 15)

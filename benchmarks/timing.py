@@ -40,11 +40,17 @@ def compare(contestants: Mapping[str, Work], rounds: int, units: int = 1) -> dic
 
 
 def compare_async(
-    contestants: Mapping[str, AsyncWork], rounds: int, units: int = 1, loops: int | None = None
+    contestants: Mapping[str, AsyncWork],
+    rounds: int,
+    units: int = 1,
+    *,
+    loops: int | None = None,
+    close: AsyncWork | None = None,
 ) -> dict[str, Timing]:
     """`compare` for coroutine functions, all of which run on one asyncio loop.
 
     `loops`: how often each is awaited in a sample, one after the other; found out by default.
+    `close`: awaited in the end, on the same loop.
     """
     with asyncio.Runner() as runner:
 
@@ -63,6 +69,8 @@ def compare_async(
             for name, work in contestants.items():
                 once = driven(work, times[name])
                 samples[name].append(_sample(once, 1, units * times[name]))
+        if close:
+            driven(close, 1)()
     return {name: _median(found) for name, found in samples.items()}
 
 

@@ -26,6 +26,10 @@ IMPORTS = {
     "golem": ("import golem", None),
     "golem and its OpenAI model": ("import golem; from golem_adapters import OpenAI", None),
     "pydantic-ai": ("import pydantic_ai", "pydantic-ai"),
+    "pydantic-ai and its OpenAI model": (
+        "import pydantic_ai, pydantic_ai.models.openai",
+        "pydantic-ai",
+    ),
     "openai-agents": ("import agents", "openai-agents"),
     "litellm": ("import litellm", "litellm"),
 }
@@ -46,13 +50,19 @@ def measure(rounds: int) -> list[Row]:
             samples[name].append(_import(code))
     cpu = {name: statistics.median(c for c, _ in found) for name, found in samples.items()}
     rss = {name: statistics.median(r for _, r in found) for name, found in samples.items()}
-    share = cpu["golem"] / cpu["pydantic-ai"] if "pydantic-ai" in cpu else None
+    model = " and its OpenAI model"
+
+    def share(what: str) -> Goal:
+        peer = f"pydantic-ai{what}"
+        value = cpu[f"golem{what}"] / cpu[peer] if peer in cpu else None
+        return Goal(f"golem{what} / {peer}", value, 0.2)
+
     return [
         Row(
             "import",
             "ms",
             {name: (value * 1e3, None) for name, value in cpu.items()},
-            [Goal("golem / pydantic-ai", share, 0.2)],
+            [share(""), share(model)],
         ),
         Row(
             "memory of the process after import",

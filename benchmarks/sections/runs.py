@@ -112,8 +112,8 @@ def _agents_in_memory(tools: list[Callable[[int], str]]) -> clients.Run:
     )
 
     class Model(agents.Model):  # type: ignore[misc, name-defined]
-        async def get_response(self, system: Any, given: Any, *rest: Any, **named: Any) -> Any:
-            answered = not isinstance(given, str) and given[-1].get("type", "").endswith("output")
+        async def get_response(self, **given: Any) -> Any:
+            answered = given["input"][-1].get("type", "").endswith("output")
             output = said if answered or not tools else call
             return agents.ModelResponse(output=[output], usage=agents.Usage(), response_id=None)
 
@@ -132,7 +132,7 @@ def _over_http(server: str, rounds: int) -> Row:
     url = f"{server}/plain/v1"
     contestants = {"httpx request": clients.httpx_request(url), "golem": clients.golem_run(url)}
     contestants |= {n: make(url) for n, make in clients.RUNS.items() if peers.there(n)}
-    found = compare_async(contestants, 3 * rounds)
+    found = compare_async(contestants, 3 * rounds, close=clients.close)
     goals = [times_as_long(found, "golem", "httpx request", 1.25)]
     return timed("run over HTTP, stock httpx", "µs/run", found, goals, "client CPU")
 

@@ -29,7 +29,7 @@ def _burst(server: str, chunks: int, rounds: int) -> Row:
         "golem, aiohttp": clients.golem_stream(url, aiohttp=True),
     }
     contestants |= {n: make(url) for n, make in clients.STREAMS.items() if peers.there(n)}
-    found = compare_async(contestants, rounds, chunks)
+    found = compare_async(contestants, rounds, chunks, close=clients.close)
     goals = [
         times_as_long(found, "golem", "httpx, counting bytes", 1.35),
         times_faster(found, "golem", "pydantic-ai", 15),
@@ -58,7 +58,9 @@ def _paced(server: str, chunks: int, rounds: int) -> Row:
         return all_of_them
 
     contestants = {name: together(run) for name, run in alone.items()}
-    found = compare_async(contestants, min(rounds, 5), STREAMS * chunks, loops=1)
+    found = compare_async(
+        contestants, min(rounds, 5), STREAMS * chunks, loops=1, close=clients.close
+    )
     goals = [
         times_faster(found, "golem, aiohttp", "openai-agents", 3),
         times_faster(found, "golem, aiohttp", "pydantic-ai", 5),
