@@ -37,20 +37,19 @@ PLAIN: Final = (UserMessage, AssistantMessage, SystemMessage)
 class Engine:
     """Repair of one history, a message at a time; with `reporting` off nothing is noted.
 
-    `window` is what is not settled yet, `taken` and `given` count messages; `batch` is the turn
-    whose results may stand here. Where the window is empty, whoever knows that a message, or a
-    turn with all of its results, needs no repair may count it himself and leave no batch.
+    `open` has the turns whose calls wait for a result, by id; `pairs` is filled where somebody puts
+    a table there.
     """
 
     def __init__(self, *, reporting: bool = True) -> None:
         self._reporting = reporting
-        self._open: dict[str, _Turn] = {}
-        self.window: deque[Message | _Turn] = deque()
-        self.batch: _Turn | None = None
-        self.taken = 0
-        self.given = 0
+        self.open: dict[str, _Turn] = {}
+        self.pairs: dict[int, list[int]] | None = None
+        self._window: deque[Message | _Turn] = deque()
+        self._batch: _Turn | None = None  # the turn whose results may stand here
+        self._taken = 0
+        self._given = 0
         self._changes: list[Change] = []
-        self.pairs: dict[int, list[int]] | None = None  # filled where somebody asks for it
 
     @property
     def report(self) -> HistoryRepair:
@@ -68,24 +67,31 @@ class Engine:
             if type(message) is AssistantMessage and message.tool_calls:
                 return self._ask(message)
         except (AttributeError, TypeError) as error:
-            raise fault_of(message, self.taken) or error from error
+            raise fault_of(message, self._taken) or error from error
         if type(message) not in PLAIN:
-            raise not_a_message(message, self.taken)
-        self.taken += 1
-        self.batch = None
-        if self.window:
-            self.window.append(message)
-            return []
-        self.given += 1
-        return [message]
+            raise not_a_message(message, self._taken)
+        return self.take_whole([message])
 
     def close(self) -> list[Message]:
         """The rest of the history: what is unanswered now stays unanswered."""
-        self._open.clear()
-        for item in self.window:
+        self.open.clear()
+        for item in self._window:
             if isinstance(item, _Turn):
                 item.waiting = 0
         return self._settle()
+
+    def take_whole(self, messages: list[Message]) -> list[Message]:
+        """Take what needs no repair: a message that asks for nothing, or a turn with its results.
+
+        The results stand in call order, and none of the ids is open.
+        """
+        self._taken += len(messages)
+        self._batch = None
+        if self._window:
+            self._window.extend(messages)
+            return []
+        self._given += len(messages)
+        return messages
 
     def pass_sound(self, messages: Sequence[Message], index: int, settled: list[Message]) -> int:
         """Take what needs no repair from `messages[index:]`; the index of the first that may.
@@ -94,7 +100,7 @@ class Engine:
         as long as none of its ids is open. What is settled by then is added to `settled`.
         """
         start, end = index, len(messages)
-        opened = self._open
+        opened = self.open
         while index < end:
             message = messages[index]
             if type(message) is AssistantMessage and (calls := message.tool_calls):
@@ -118,18 +124,12 @@ class Engine:
                 break
             index += 1
         if index > start:
-            self.taken += index - start
-            self.batch = None
-            if self.window:
-                self.window.extend(messages[start:index])
-            else:
-                self.given += index - start
-                settled += messages[start:index]
+            settled += self.take_whole(list(messages[start:index]))
         return index
 
     def _ask(self, message: AssistantMessage) -> list[Message]:
         """Rule 1: an assistant message opens its calls that have an id."""
-        turn = _Turn(message, self.taken)
+        turn = _Turn(message, self._taken)
         # A malformed call has to fail here, before any of them counts.
         len(message.tool_calls)  # which an iterator that can be read but once has not
         for call in message.tool_calls:
@@ -138,22 +138,22 @@ class Engine:
             if not call.id:
                 turn.blank += 1
                 continue
-            if earlier := self._open.get(call.id):  # rule 4: reused, so it ends unanswered there
+            if earlier := self.open.get(call.id):  # rule 4: reused, so it ends unanswered there
                 earlier.waiting -= 1
-            self._open[call.id] = turn
+            self.open[call.id] = turn
             turn.waiting += 1
             turn.unanswered[call.id] = turn.unanswered.get(call.id, 0) + 1
-        self.taken += 1
-        self.batch = turn
-        self.window.append(turn)
+        self._taken += 1
+        self._batch = turn
+        self._window.append(turn)
         return self._settle()
 
     def _answer(self, message: ToolMessage) -> list[Message]:
         """Rules 1, 3, 5 and 6: what becomes of a result."""
         call_id = message.tool_call_id
         _ = call_id.isascii(), message.tool_name.isascii()  # fails, where it is malformed
-        turn = self._open.get(call_id) if call_id else self.batch
-        index, self.taken = self.taken, self.taken + 1
+        turn = self.open.get(call_id) if call_id else self._batch
+        index, self._taken = self._taken, self._taken + 1
         if turn is None or not turn.takes(call_id):
             # Rules 1, 3 and 6: answered before, asked nowhere before, or unpairable.
             self._note("dropped", message.tool_call_id, message.tool_name, index)
@@ -161,12 +161,12 @@ class Engine:
         if self.pairs is not None:
             self.pairs.setdefault(turn.index, []).append(index)
         if call_id and call_id not in turn.unanswered:
-            del self._open[call_id]
+            del self.open[call_id]
             turn.waiting -= 1
         if turn.settled:  # only an id-less result can still come to a settled turn
-            self.given += 1
+            self._given += 1
             return [message]
-        if turn is not self.batch:
+        if turn is not self._batch:
             turn.moved.append((len(turn.results), index))
         turn.results.append(message)
         return self._settle()
@@ -174,7 +174,7 @@ class Engine:
     def _settle(self) -> list[Message]:
         """Give out the window up to the first turn that still waits for a result."""
         settled: list[Message] = []
-        window = self.window
+        window = self._window
         while window:
             item = window[0]
             if not isinstance(item, _Turn):
@@ -184,21 +184,22 @@ class Engine:
             else:
                 self._write(item, settled)
             window.popleft()
-        self.given += len(settled)
+        self._given += len(settled)
         return settled
 
     def _write(self, turn: _Turn, settled: list[Message]) -> None:
         """Write a turn out: the asking message, synthesized results, then the real ones."""
-        place = self.given + len(settled)
+        place = self._given + len(settled)
         turn.settled = True
         settled.append(turn.message)
         for call in turn.message.tool_calls:
             if call.truncated:
                 self._note("truncated", call.id, call.name, turn.index, place)
         for call in turn.without_result():  # rule 2
+            place = self._given + len(settled)
             settled.append(no_result(call))
-            self._note("synthesized", call.id, call.name, turn.index, self.given + len(settled) - 1)
-        place = self.given + len(settled)
+            self._note("synthesized", call.id, call.name, turn.index, place)
+        place = self._given + len(settled)
         for offset, index in turn.moved:  # rule 5
             result = turn.results[offset]
             self._note("moved", result.tool_call_id, result.tool_name, index, place + offset)

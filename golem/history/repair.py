@@ -7,7 +7,7 @@ cutting, editing) in the other modules of this package.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Container, Iterable, Iterator, Sequence
 from typing import Any
 
 from golem.faults import messages_arriving_in, messages_in, named_faults
@@ -103,19 +103,13 @@ class Repairer:
             if type(message) is ToolMessage and _answers(message, self._due[len(self._turn) - 1]):
                 return self._complete(message)
             self._take_turn()
-        if engine.window or type(message) is ToolMessage:
-            return engine.take(message)
         if type(message) is AssistantMessage and (calls := message.tool_calls):
-            if not _are_sound(calls):
-                return engine.take(message)
-            self._turn, self._due = [message], calls
-            return []
-        if type(message) not in PLAIN:
-            return engine.take(message)
-        engine.taken += 1
-        engine.given += 1
-        engine.batch = None
-        return [message]
+            if _are_sound(calls, engine.open):
+                self._turn, self._due = [message], calls
+                return []
+        elif type(message) in PLAIN:
+            return engine.take_whole([message])
+        return engine.take(message)
 
     def close(self) -> list[Message]:
         """The rest of the history: what is unanswered now stays unanswered."""
@@ -128,10 +122,7 @@ class Repairer:
         if len(turn) <= len(self._due):
             return []
         self._turn = []
-        self._engine.taken += len(turn)
-        self._engine.given += len(turn)
-        self._engine.batch = None
-        return turn
+        return self._engine.take_whole(turn)
 
     def _take_turn(self) -> None:
         """Something else has come than the turn waits for: nothing of it is settled yet."""
@@ -140,7 +131,7 @@ class Repairer:
             self._engine.take(message)
 
 
-def _are_sound(calls: Any) -> bool:
+def _are_sound(calls: Any, opened: Container[str]) -> bool:
     """Whether these calls need no repair if their results come next, in order."""
     items: tuple[Any, ...] = calls
     if type(calls) is not tuple:
@@ -148,7 +139,7 @@ def _are_sound(calls: Any) -> bool:
     for call in items:
         if type(call) is not ToolCall or type(call.raw) is str or not call.id:
             return False
-        if not (type(call.id) is type(call.name) is str):
+        if not (type(call.id) is type(call.name) is str) or call.id in opened:
             return False
     return True
 
