@@ -98,7 +98,6 @@ class _Places:
     """Where a branch has which message first, seals aside."""
 
     def __init__(self, branch: list[_Unit]) -> None:
-        self._first = branch[0].head
         self._places: dict[Message, int] = {}
         self._odd: list[tuple[int, Message]] = []  # what has no hash, as a list for a tuple
         for place, unit in enumerate(branch):
@@ -110,8 +109,6 @@ class _Places:
     def begin_of(self, branch: list[_Unit]) -> int | None:
         """The place at which another branch begins; None where it begins nowhere here."""
         first = branch[0].head
-        if _alike(first, self._first):
-            return 0
         return self._find(first) if first.run_id else None
 
     def _find(self, message: Message) -> int | None:
@@ -142,33 +139,41 @@ def _common(branches: list[list[_Unit]], starts: list[int]) -> list[_Unit]:
     return found
 
 
+class _Key(NamedTuple):
+    """Which call a result answers, or closes because nothing did; of an id repeated, which one."""
+
+    closes: bool
+    call_id: str
+    number: int
+
+
 def _joined(level: list[_Unit]) -> _Unit | None:
     """What branches have at one place as one unit; None where they say different things."""
     head = level[0].head
-    answers: dict[tuple[str, int], ToolMessage] = {}
+    found: dict[_Key, ToolMessage] = {}
     for unit in level:
         if not _alike(unit.head, head):
             return None
         head = unit.head if unit.head.seal and not head.seal else head
-        for key, result in _answers(unit.results):
-            known = answers.setdefault(key, result)
-            if not _alike(known, result):
+        for key, result in _keyed(unit.results):
+            known = found.setdefault(key, result)
+            if not (key.closes or _alike(known, result)):
                 return None
             if result.seal and not known.seal:
-                answers[key] = result
-    first = dict(_answers(level[0].results))
-    if answers == first:
-        return _Unit(head, level[0].results)
-    return _Unit(head, list(answers.values()))
+                found[key] = result
+    answers = [key for key in found if not key.closes]
+    own = [key for key, _ in _keyed(level[0].results)]
+    # Closings that are stored stay, as long as no other branch has an answer.
+    whole = own if set(answers) <= set(own) else answers
+    return _Unit(head, [found[key] for key in whole])
 
 
-def _answers(results: list[ToolMessage]) -> Iterator[tuple[tuple[str, int], ToolMessage]]:
-    """The results that something produced: which call each answers, of an id the how manyeth."""
-    seen = Counter[str]()
+def _keyed(results: list[ToolMessage]) -> Iterator[tuple[_Key, ToolMessage]]:
+    seen = Counter[tuple[bool, str]]()
     for result in results:
-        if not _is_synthesized(result):
-            yield (result.tool_call_id, seen[result.tool_call_id]), result
-            seen[result.tool_call_id] += 1
+        kind = _is_synthesized(result), result.tool_call_id
+        yield _Key(*kind, seen[kind]), result
+        seen[kind] += 1
 
 
 def _is_synthesized(result: ToolMessage) -> bool:

@@ -18,6 +18,8 @@ from golem import (
     ToolCall,
     ToolMessage,
     UserMessage,
+    dump_history,
+    load_history,
     normalize_history,
 )
 from golem.history import fork_at, merge, seal, trim_history, verify
@@ -244,6 +246,30 @@ def test_a_message_made_with_a_list_finds_its_place_too() -> None:
     assert [*trunk, *RIGHT] == merge(trunk, [plain, AssistantMessage("a"), *RIGHT])
     trunk[1] = plain
     assert [*trunk, *RIGHT] == merge(trunk, [spread, AssistantMessage("a"), *RIGHT])
+
+
+def test_what_is_common_is_the_first_branchs_own_with_its_stored_closings() -> None:
+    trunk: list[Message] = [UserMessage("q"), asking("a", "b"), filler("b"), result("a")]
+    copies = load_history(dump_history(trunk))
+    for first in (trunk, seal(trunk, KEY)):
+        assert same(merge(first, copies), first)
+        assert same(merge(first, first), first)
+    sealed = seal(trunk, KEY)
+    assert same(merge(trunk, sealed), sealed)
+
+
+def test_a_beginning_without_an_identity_is_found_behind_a_branch_that_was_cut() -> None:
+    whole = [UserMessage("q"), AssistantMessage("a", run_id="r1"), UserMessage("go", run_id="r2")]
+    assert [*whole, *RIGHT] == merge([*whole[1:], *RIGHT], whole)
+    assert [*whole, *RIGHT] == merge(whole, [*whole[1:], *RIGHT])
+
+
+def test_sealed_messages_that_only_say_the_same_are_two() -> None:
+    one, other = (
+        seal([UserMessage("q", run_id=run), AssistantMessage("a", run_id=run)], KEY)
+        for run in ("r1", "r2")
+    )
+    assert [*one, *other] == merge(one, other)
 
 
 def alone(size: int) -> list[list[Message]]:
