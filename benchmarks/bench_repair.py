@@ -13,8 +13,9 @@ import operator
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
+from goals import Goal, judge, judge_all, verdict
 from histories import history
 from measure import medians, report, write
 from msgspec.structs import replace
@@ -29,24 +30,16 @@ SHORT, LONG = 100, 100_000
 """How many messages stand before a turn that is added."""
 
 
-class Row(NamedTuple):
-    """One goal: who is measured against whom, and how many times as long it may take."""
-
-    name: str
-    baseline: str
-    at_most: float
-
-
 GOALS = {
     "clean": (
-        Row("repair", "type check loop", 3.2),
-        Row("repair, streamed", "repair", 4),
-        Row("repair, streamed async", "repair", 7),
+        Goal("repair", "type check loop", 3.2),
+        Goal("repair, streamed", "repair", 4),
+        Goal("repair, streamed async", "repair", 7),
     ),
     "5 % of the calls damaged": (
-        Row("repair", "type check loop", 10),
-        Row("repair, streamed", "repair", 4),
-        Row("repair, streamed async", "repair", 7),
+        Goal("repair", "type check loop", 10),
+        Goal("repair, streamed", "repair", 4),
+        Goal("repair, streamed async", "repair", 7),
     ),
 }
 LINEAR = 2.0
@@ -161,17 +154,8 @@ def _compare(title: str, data: bytes, count: int, rounds: int) -> dict[str, dict
     )
     baselines = ("type check loop", "dict loop", "json + dict loop")
     rows = report(f"Passes, {title}", times, count, baselines)
-    for row in GOALS[title]:
-        _judge(f"{row.name} / {row.baseline}", times[row.name] / times[row.baseline], row.at_most)
+    judge_all(GOALS[title], times)
     return rows
-
-
-def _judge(name: str, ratio: float, goal: float) -> None:
-    print(f"{name:60} {ratio:7.2f}x, goal at most {goal:g}x: {_verdict(ratio <= goal)}")
-
-
-def _verdict(met: bool) -> str:
-    return "met" if met else "NOT MET"
 
 
 def _growing(rounds: int) -> dict[str, float]:
@@ -189,7 +173,7 @@ def _growing(rounds: int) -> dict[str, float]:
     for name, seconds in times.items():
         print(f"{name:60} {seconds / len(turns) * 1e9:7.1f} ns_per_message")
     short, long = times.values()
-    _judge(f"{LONG} messages before it / {SHORT}", long / short, LINEAR)
+    judge(f"{LONG} messages before it / {SHORT}", long / short, LINEAR)
     return times
 
 
@@ -247,7 +231,7 @@ def _linear(longest: int) -> dict[str, dict[str, float]]:
     for name, row in figures.items():
         growth = row[str(sizes[-1])] / row[str(sizes[0])]
         print(f"{name:20}", *(f"{value:>12}" for value in row.values()), end="")
-        print(f"   {growth:.2f}x, goal at most {LINEAR:g}x: {_verdict(growth <= LINEAR)}")
+        print(f"   {growth:.2f}x, {verdict(growth, LINEAR)}")
     return figures
 
 
