@@ -26,8 +26,8 @@ from golem import AssistantMessage, Message, UserMessage
 T = TypeVar("T")
 
 KEY = bytes(32)
-SHORT, LONG = 100, 100_000
-"""How many messages stand before a turn that is added."""
+SHORTEST = 100
+"""How many messages a short history has, beside which a long one is held."""
 
 
 GOALS = {
@@ -113,8 +113,9 @@ def main() -> None:
     for title, damage in (("clean", 0.0), ("5 % of the calls damaged", 0.05)):
         data = history(flags.messages, damage=damage)
         figures[title] = _compare(title, data, flags.messages, flags.rounds)
-    figures["a turn added"] = _growing(flags.rounds)
-    figures["linear"] = _linear(flags.longest)
+    longest = max(flags.longest or 10 * flags.messages, 10 * SHORTEST)
+    figures["a turn added"] = _growing(longest, flags.rounds)
+    figures["linear"] = _linear(longest)
     write(flags.json, figures)
 
 
@@ -124,7 +125,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=15, help="rounds; each runs everyone once")
     parser.add_argument("--json", type=Path, help="write the figures to this file too")
     parser.add_argument(
-        "--longest", type=int, default=100_000, help="the longest history; 1000000 takes minutes"
+        "--longest", type=int, help="the longest history (ten times as long; 1000000 takes minutes)"
     )
     return parser.parse_args()
 
@@ -132,7 +133,8 @@ def _arguments() -> argparse.Namespace:
 def _compare(title: str, data: bytes, count: int, rounds: int) -> dict[str, dict[str, float]]:
     messages = golem.load_history(data)
     dicts: list[dict[str, Any]] = json.loads(data)
-    if title == "clean" and not all(map(operator.is_, golem.repair(messages), messages)):
+    whole = _whole(messages)
+    if title == "clean" and not all(map(operator.is_, golem.repair(whole), whole)):
         raise SystemExit("a clean history does not come back as the same objects")
     trim = golem.trim_history(20)
     times = medians(
@@ -158,10 +160,10 @@ def _compare(title: str, data: bytes, count: int, rounds: int) -> dict[str, dict
     return rows
 
 
-def _growing(rounds: int) -> dict[str, float]:
+def _growing(longest: int, rounds: int) -> dict[str, float]:
     """A turn is added to a conversation whose repairer was kept, and to one repaired anew."""
     turns = golem.load_history(history(1000))
-    kept = {f"kept, after {size}": _fed(size) for size in (SHORT, LONG)}
+    kept = {f"kept, after {size}": _fed(size) for size in (SHORTEST, longest)}
 
     def add(repairer: golem.Repairer) -> None:
         for message in turns:  # many, so that there is something to measure
@@ -173,7 +175,7 @@ def _growing(rounds: int) -> dict[str, float]:
     for name, seconds in times.items():
         print(f"{name:60} {seconds / len(turns) * 1e9:7.1f} ns_per_message")
     short, long = times.values()
-    judge(f"{LONG} messages before it / {SHORT}", long / short, LINEAR)
+    judge(f"{longest} messages before it / {SHORTEST}", long / short, LINEAR)
     return times
 
 
@@ -187,10 +189,16 @@ def _fed(size: int) -> golem.Repairer:
 
 def _long(size: int) -> list[Message]:
     """So many messages, each an object of its own; beyond a thousand they share their texts."""
-    base = golem.load_history(history(min(size, 1000)))
-    while not isinstance(base[-1], AssistantMessage) or base[-1].tool_calls:
-        base.pop()  # no call stays open where the next round of them begins
+    base = _whole(golem.load_history(history(min(size, 1000))))
     return [replace(base[place % len(base)]) for place in range(size)]
+
+
+def _whole(messages: list[Message]) -> list[Message]:
+    """The messages up to the last answer, so that no call is left open at the end."""
+    end = len(messages)
+    while end and (not isinstance(last := messages[end - 1], AssistantMessage) or last.tool_calls):
+        end -= 1
+    return messages[:end]
 
 
 def _passes() -> Mapping[str, Callable[[list[Message]], object]]:
@@ -217,10 +225,10 @@ def _passes() -> Mapping[str, Callable[[list[Message]], object]]:
 
 def _linear(longest: int) -> dict[str, dict[str, float]]:
     """Nanoseconds a message, by the length of the history; the short ones as many at a time."""
-    sizes = [size for size in (100, 1_000, 10_000, 100_000, 1_000_000) if size <= longest]
+    sizes = [size for size in (SHORTEST, 1_000, 10_000, 100_000, 1_000_000) if size <= longest]
     figures: dict[str, dict[str, float]] = {name: {} for name in _passes()}
     for size in sizes:
-        total = max(size, 10_000)
+        total = max(size, min(longest, 10_000))
         messages = _long(total)
         pieces = [messages[start : start + size] for start in range(0, total, size)]
         calls = {name: partial(_each, call, pieces) for name, call in _passes().items()}
