@@ -40,6 +40,17 @@ def explicit() -> None:
     print("an unchanged message is the same object:", untouched)
 
 
+def growing() -> None:
+    """Keep the repairer of a conversation that grows: each turn costs what it adds."""
+    repairer = golem.Repairer()
+    conversation: list[Message] = []
+    for turn in (BROKEN, [UserMessage("And in Oslo?")], [AssistantMessage("Snow.")]):
+        for message in turn:
+            conversation += repairer.feed(message)
+        conversation += repairer.close()
+    print("as one history:", conversation == golem.normalize_history(conversation)[0])
+
+
 async def silent() -> None:
     """A run repairs what it is given by itself, and says so in its result."""
     model = ScriptedModel(["Paris is sunny; I have no answer for Rome."])
@@ -53,4 +64,5 @@ async def silent() -> None:
 
 if __name__ == "__main__":
     explicit()
+    growing()
     asyncio.run(silent())

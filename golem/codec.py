@@ -12,19 +12,18 @@ from __future__ import annotations
 import base64
 import binascii
 import functools
-import itertools
-import operator
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final, NoReturn, TypeVar, cast
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final, TypeVar, cast
 
 import msgspec
 from msgspec import Raw, Struct
 
 from golem import rawjson
 from golem.errors import HistoryError
-from golem.faults import fault_of
+from golem.faults import messages_in, require_sound, special
 from golem.messages import (
     MESSAGE_TYPES,
+    AssistantMessage,
     Message,
     Native,
     Part,
@@ -44,6 +43,7 @@ _REFUSED: Final = (msgspec.MsgspecError, RecursionError, UnicodeError)
 _strict_history = msgspec.json.Decoder(list[Message])
 _strict_message = msgspec.json.Decoder(Message)
 _items = msgspec.json.Decoder(list[Raw])
+_syntax = msgspec.json.Decoder(Raw)
 
 
 def load_history(data: Document) -> list[Message]:
@@ -79,12 +79,16 @@ def iter_history(lines: Iterable[bytes | str]) -> Iterator[Message]:
 
     A line holds one message or an array of messages; blank lines are skipped. Memory is one
     line's. Raises HistoryError, naming the message and the line, when it reaches a bad one; the
-    messages before it have been given out. Raises TypeError for one text instead of lines.
+    messages before it have been given out. Raises TypeError for anything else than lines: one
+    text, no iterable, a line that is no text.
     """
-    if isinstance(lines, (bytes, bytearray, str)):  # whose items are no lines
+    one_text = isinstance(lines, (bytes, bytearray, str))  # whose items are no lines
+    if one_text or not isinstance(lines, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise TypeError(f"lines are wanted, as an open file gives them, not {type(lines).__name__}")
     index = 0
     for number, line in enumerate(lines, 1):
+        if not isinstance(line, (bytes, bytearray, str)):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"line {number} is no text but {type(line).__name__}")
         if not line.strip():
             continue
         try:
@@ -103,24 +107,30 @@ def dump_history(messages: Iterable[Message]) -> bytes:
     Known members come in the contract's order with defaults left out, unknown ones after them,
     to the byte. Line breaks between the tokens of embedded JSON become spaces.
 
-    Raises HistoryError, naming the place, for something in `messages` that is no message, or whose
-    content is no text. Other members are written as they are given, unchecked for speed.
+    Raises HistoryError, naming the place, for something in `messages` that is no message or whose
+    members no message may have: what is written can be read. Only the argument text of a call that
+    was made of a `Raw` is taken at its word.
     """
-    history = messages if isinstance(messages, (list, tuple)) else list(messages)
-    if not (_MESSAGES.issuperset(map(type, history)) and _TEXT.issuperset(_contents(history))):
-        for fault in filter(None, map(fault_of, history, itertools.count())):
-            raise fault
+    history = messages if isinstance(messages, (list, tuple)) else list(messages_in(messages))
+    odd = dict(special(history))
+    for index, message in odd.items():
+        _require_storable(message, index)
     try:
         return _line(_encoder.encode(history))
     except (_NotPlain, UnicodeError, TypeError):
+        for index, message in odd.items():
+            _require_json_members(message, index)
         return b"[%b]" % b",".join(_dump(message, index) for index, message in enumerate(history))
 
 
 def dump_message(message: Message) -> bytes:
     """One message as one line of JSON, the inverse of `load_message`. Raises as it does."""
-    odd = type(message) not in _MESSAGES or type(message.content) is not str
-    if odd and (fault := fault_of(message, 0)):
-        raise HistoryError(fault.reason, path=fault.path) from None
+    try:
+        for index, odd in special((message,)):
+            _require_storable(odd, index)
+            _require_json_members(odd, index)
+    except HistoryError as error:
+        raise HistoryError(error.reason, path=error.path) from None
     return _dump(message, None)
 
 
@@ -139,24 +149,69 @@ def encode_json(value: object) -> bytes:
 
 _MESSAGE_CLASSES: Final = tuple(MESSAGE_TYPES.values())
 _MESSAGES: Final = frozenset(_MESSAGE_CLASSES)
-_TEXT: Final = frozenset({str})
 
 
-def _contents(history: Iterable[Message]) -> Iterator[type]:
-    return map(type, map(operator.attrgetter("content"), history))
+def _require_storable(message: Message, index: int) -> None:
+    """Raise HistoryError unless a message is sound, and JSON what its maker gets back verbatim."""
+    require_sound(message, index)
+    native = message.native if isinstance(message, AssistantMessage) else None
+    if native is not None:
+        for place, item in enumerate(native.items):
+            if not _is_json(item):
+                path = f"native.items[{place}]"
+                raise HistoryError("not valid JSON", index=index, path=path)
+
+
+def _require_json_members(message: Message, index: int) -> None:
+    for path, text in _unknown_in(message, ""):
+        if not (_is_json(text) and rawjson.is_utf8(text)):
+            raise HistoryError("not valid JSON", index=index, path=path)
+
+
+def _unknown_in(struct: Struct, path: str) -> Iterator[tuple[str, bytes]]:
+    """Path and text of every unknown member, at any depth."""
+    dot = f"{path}." if path else ""
+    for info in _fields(type(struct)):
+        value: Any = getattr(struct, info.name)
+        if isinstance(value, UnknownMembers):
+            for name, text in value.items():
+                yield f"{dot}{rawjson.clean_text(name[:64])}", text
+        elif isinstance(value, Native):
+            yield from _unknown_in(value, f"{dot}{info.encode_name}")
+        elif isinstance(value, (tuple, list)):
+            for number, item in enumerate(cast("Sequence[object]", value)):
+                if isinstance(item, Struct):
+                    yield from _unknown_in(item, f"{dot}{info.encode_name}[{number}]")
+
+
+def _is_json(text: bytes | Raw) -> bool:
+    """Whether `text` is one JSON value, which lone surrogates and deep nesting may stand in."""
+    try:
+        _syntax.decode(text)
+    except _REFUSED:
+        try:
+            rawjson.children(bytes(text))
+        except ValueError:
+            return False
+    return True
 
 
 class _NotPlain(Exception):
     """A struct carries unknown members, which the encoder cannot splice in."""
 
 
-def _refuse(value: object) -> NoReturn:
+def _write_odd(value: object) -> str | bytes:
+    """What msgspec writes for a value of a type it does not know."""
     if isinstance(value, UnknownMembers):
         raise _NotPlain
+    if isinstance(value, str):  # a subclass, which is as good: written as the text it is
+        return str.__str__(value)
+    if isinstance(value, bytes):
+        return bytes(value)
     raise TypeError(f"a {type(value).__name__} cannot be written as JSON")
 
 
-_encoder = msgspec.json.Encoder(enc_hook=_refuse)
+_encoder = msgspec.json.Encoder(enc_hook=_write_odd)
 
 
 def _dump(message: Message, index: int | None) -> bytes:

@@ -7,12 +7,20 @@ a few comparisons each; only what differs from them is looked at member by membe
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncIterable,
+    Callable,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import contextmanager
 from typing import Any, Final, cast
 
 from msgspec import Raw, Struct
-from msgspec.structs import FieldInfo, astuple, fields
+from msgspec.structs import FieldInfo, fields
 
 from golem.errors import HistoryError
 from golem.messages import (
@@ -32,6 +40,7 @@ from golem.messages import (
 )
 
 _MESSAGES: Final = frozenset(MESSAGE_TYPES.values())
+_RAW: Final = frozenset({Raw})
 _NONE: Final = ()
 """What a message without parts, calls or thinking has: there is but one empty tuple."""
 _ITEMS: Final = {"parts": Part, "tool_calls": ToolCall, "thinking": Thinking, "items": Raw}
@@ -42,74 +51,117 @@ _SPECIAL: Final[dict[str, tuple[type, ...]]] = {
 }
 
 
+def messages_in(history: Iterable[Message]) -> Iterable[Message]:
+    """`history` as it is, once it is sure that it can be read one message after the other.
+
+    Raises HistoryError, saying what was given, for anything else: one message, None, something
+    asynchronous. What an iterable of the caller's raises itself passes as it is.
+    """
+    if not _can_be_read(type(history), "__iter__", "__getitem__"):
+        given = type(history).__name__
+        raise HistoryError(f"expected an iterable of messages, not {given}")
+    return history
+
+
+def messages_arriving_in(history: AsyncIterable[Message]) -> AsyncIterable[Message]:
+    """`messages_in` for what is read asynchronously."""
+    if not _can_be_read(type(history), "__aiter__"):
+        given = type(history).__name__
+        raise HistoryError(f"expected an asynchronous iterable of messages, not {given}")
+    return history
+
+
+def _can_be_read(given: type, *ways: str) -> bool:
+    return any(getattr(given, way, None) is not None for way in ways)
+
+
 def checked(history: Iterable[Message]) -> list[Message]:
     """The messages of `history`, all of them sound.
 
     Raises HistoryError, naming the place, for something that is no message, or the first member
-    that is of another type than the contract's.
+    that is of another type than the contract's; and for what is no iterable.
     """
-    messages = list(history)
+    messages = list(messages_in(history))
     check(messages)
     return messages
 
 
 def check(messages: Iterable[Any], start: int = 0) -> None:
-    """Raise what `checked` raises; `start` is the place of the first message.
+    """Raise what `checked` raises; `start` is the place of the first message."""
+    for index, message in special(messages, start):
+        require_sound(message, index)
 
-    Spelled out by role: one place that reads four types of struct costs twice as much.
+
+def require_sound(message: Any, index: int) -> None:
+    """Raise what `checked` raises for this message."""
+    if not _is_plain(message) and (fault := fault_of(message, index)):
+        raise fault
+
+
+def special(messages: Iterable[Any], start: int = 0) -> Iterator[tuple[int, Any]]:
+    """Those messages, with their places, that do not tell at a glance that they are sound.
+
+    The others, which practically all are, have exactly the types that the codec gives them, and
+    neither media nor thinking nor ``native`` nor unknown members. Spelled out by role: one place
+    that reads four types of struct costs twice as much; and what is mostly empty is compared with
+    the one empty text before its type is asked for.
     """
+    text, none, no_members, empty = str, _NONE, NO_MEMBERS, ""
     for index, message in enumerate(messages, start):
         role = type(message)  # pyright: ignore[reportUnknownVariableType]
         if role is UserMessage:
             if (
-                type(message.content)
-                is type(message.run_id)
-                is type(message.conversation_id)
-                is type(message.seal)
-                is str
-            ) and (message.unknown is NO_MEMBERS and message.parts is _NONE):
-                continue
-        elif role is ToolMessage:
-            if (
-                type(message.content)
-                is type(message.tool_call_id)
-                is type(message.tool_name)
-                is type(message.run_id)
-                is type(message.conversation_id)
-                is type(message.seal)
-                is str
-            ) and (
-                type(message.failed) is bool
-                and message.unknown is NO_MEMBERS
-                and message.parts is _NONE
+                type(message.content) is text
+                and type(message.run_id) is text
+                and type(message.conversation_id) is text
+                and (message.seal is empty or type(message.seal) is text)
+                and message.unknown is no_members
+                and message.parts is none
             ):
                 continue
-        elif role is AssistantMessage and (
-            type(message.content)
-            is type(message.run_id)
-            is type(message.conversation_id)
-            is type(message.seal)
-            is str
-        ):
-            calls: tuple[Any, ...] = message.tool_calls
+        elif role is AssistantMessage:
             if (
-                message.unknown is NO_MEMBERS
-                and message.parts is _NONE
-                and message.thinking is _NONE
+                type(message.content) is text
+                and type(message.run_id) is text
+                and type(message.conversation_id) is text
+                and (message.seal is empty or type(message.seal) is text)
+                and message.unknown is no_members
+                and message.parts is none
+                and message.thinking is none
                 and message.native is None
-                and (calls is _NONE or (type(calls) is tuple and _are_plain_calls(calls)))
             ):
-                continue
-        if not _is_plain(message) and (fault := fault_of(message, index)):
-            raise fault
+                calls: Any = message.tool_calls
+                if calls is none or _are_plain_calls(calls):
+                    continue
+        elif role is ToolMessage and (
+            type(message.content) is text
+            and type(message.tool_call_id) is text
+            and type(message.tool_name) is text
+            and type(message.run_id) is text
+            and type(message.conversation_id) is text
+            and (message.seal is empty or type(message.seal) is text)
+            and (message.failed is False or message.failed is True)
+            and message.unknown is no_members
+            and message.parts is none
+        ):
+            continue
+        yield index, message
 
 
-def _are_plain_calls(calls: tuple[Any, ...]) -> bool:
+def _are_plain_calls(calls: Any) -> bool:
     """Whether calls have the types that the codec gives them; their text was checked when made."""
-    for call in calls:
-        if type(call) is not ToolCall or call.unknown is not NO_MEMBERS:
-            return False
-        if not (type(call.id) is type(call.name) is type(call.signature) is str):
+    items: tuple[Any, ...] = calls
+    if type(calls) is not tuple:
+        return False
+    text, no_members, empty = str, NO_MEMBERS, ""
+    for call in items:
+        if (
+            type(call) is not ToolCall
+            or type(call.id) is not text
+            or type(call.name) is not text
+            or (call.signature is not empty and type(call.signature) is not text)
+            or call.unknown is not no_members
+        ):
             return False
     return True
 
@@ -120,50 +172,89 @@ def _is_plain(message: Any) -> bool:
     No verdict where it is false: a list in place of a tuple, or a subclass of str, does no harm.
     """
     role = type(message)  # pyright: ignore[reportUnknownVariableType]
-    if role not in _MESSAGES or not _has_shape(message):
+    if not (
+        role in _MESSAGES
+        and type(message.content) is str
+        and type(message.run_id) is str
+        and type(message.conversation_id) is str
+        and type(message.seal) is str
+        and (message.unknown is NO_MEMBERS or _are_plain_members(message.unknown))
+    ):
         return False
-    if role is not AssistantMessage:
-        return role is SystemMessage or _are_plain(message.parts, Part)
-    native = message.native
+    if role is AssistantMessage:
+        return _is_plain_answer(message)
+    if role is SystemMessage:
+        return True
+    if message.parts is not _NONE and not _are(message.parts, _is_plain_part):
+        return False
+    return role is UserMessage or (
+        type(message.failed) is bool
+        and type(message.tool_call_id) is str
+        and type(message.tool_name) is str
+    )
+
+
+def _is_plain_answer(message: Any) -> bool:
+    parts, calls, thinking = message.parts, message.tool_calls, message.thinking
     return (
-        _are_plain(message.parts, Part)
-        and _are_plain(message.tool_calls, ToolCall)
-        and _are_plain(message.thinking, Thinking)
-        and (native is None or _is_plain_native(native))
+        (calls is _NONE or _are(calls, _is_plain_call))
+        and (thinking is _NONE or _are(thinking, _is_plain_block))
+        and (parts is _NONE or _are(parts, _is_plain_part))
+        and (message.native is None or _is_plain_native(message.native))
     )
 
 
-def _is_plain_native(native: Native) -> bool:
-    return _has_shape(native) and all(type(item) is Raw for item in native.items)
+def _are(items: Any, plain: Callable[[Any], bool]) -> bool:
+    return type(items) is tuple and all(map(plain, cast("tuple[object, ...]", items)))
 
 
-def _are_plain(items: tuple[Any, ...], expected: type[Struct]) -> bool:
-    return all(type(item) is expected and _has_shape(item) for item in items)
-
-
-def _has_shape(struct: Any) -> bool:
-    unknown = struct.unknown
-    return tuple(map(type, astuple(struct))) in _SHAPES[type(struct)] and (
-        unknown is NO_MEMBERS
-        or all(type(name) is str and type(text) is bytes for name, text in unknown.items())
+def _is_plain_call(call: Any) -> bool:
+    return (
+        type(call) is ToolCall
+        and type(call.id) is str
+        and type(call.name) is str
+        and type(call.signature) is str
+        and (call.unknown is NO_MEMBERS or _are_plain_members(call.unknown))
     )
 
 
-def _shapes(*examples: Struct) -> frozenset[tuple[type, ...]]:
-    return frozenset(tuple(map(type, astuple(example))) for example in examples)
+def _is_plain_block(block: Any) -> bool:
+    return (
+        type(block) is Thinking
+        and type(block.text) is str
+        and type(block.signature) is str
+        and type(block.redacted) is str
+        and type(block.provider) is str
+        and type(block.id) is str
+        and (block.unknown is NO_MEMBERS or _are_plain_members(block.unknown))
+    )
 
 
-_SHAPES: Final[Mapping[type[Struct], frozenset[tuple[type, ...]]]] = {
-    SystemMessage: _shapes(SystemMessage()),
-    UserMessage: _shapes(UserMessage()),
-    AssistantMessage: _shapes(AssistantMessage(), AssistantMessage(native=Native(""))),
-    ToolMessage: _shapes(ToolMessage()),
-    Part: _shapes(Part("")),
-    ToolCall: _shapes(ToolCall.of("", "", ""), ToolCall.of("", "", "{}")),
-    Thinking: _shapes(Thinking()),
-    Native: _shapes(Native("")),
-}
-"""The types of the members of each struct, in order."""
+def _is_plain_part(part: Any) -> bool:
+    return (
+        type(part) is Part
+        and type(part.kind) is str
+        and type(part.url) is str
+        and type(part.data) is bytes
+        and type(part.media_type) is str
+        and (part.unknown is NO_MEMBERS or _are_plain_members(part.unknown))
+    )
+
+
+def _is_plain_native(native: Any) -> bool:
+    return (
+        type(native) is Native
+        and type(native.provider) is str
+        and type(native.items) is tuple
+        and _RAW.issuperset(map(type, native.items))
+        and (native.unknown is NO_MEMBERS or _are_plain_members(native.unknown))
+    )
+
+
+def _are_plain_members(unknown: Any) -> bool:
+    return type(unknown) is UnknownMembers and all(
+        type(name) is str and type(text) is bytes for name, text in unknown.items()
+    )
 
 
 @contextmanager

@@ -120,10 +120,25 @@ def canonical(data: bytes) -> bytes:
         position = token.end()
         kind = token.lastgroup or ""
         piece = token[kind]
-        pieces.append(msgspec.json.encode(text(piece)) if kind == "string" else piece)
+        pieces.append(_one_spelling(piece) if kind == "string" else piece)
     if data[position:].strip(BLANKS):
         raise ValueError(f"not valid JSON at byte {position}")
     return b"".join(pieces)
+
+
+def _one_spelling(string: bytes) -> bytes:
+    """A JSON string literal, escaped in one way; a lone surrogate is not the U+FFFD it reads as."""
+    if without_lone_surrogates(string) == string:
+        return msgspec.json.encode(text(string))
+    written = bytearray(b'"')
+    position = 1
+    for found in _ESCAPE.finditer(string):
+        if found["lone"]:
+            written += msgspec.json.encode(text(b'"%b"' % string[position : found.start()]))[1:-1]
+            written += found[0].lower()
+            position = found.end()
+    written += msgspec.json.encode(text(b'"' + string[position:]))[1:]
+    return bytes(written)
 
 
 def depth(data: bytes) -> int:

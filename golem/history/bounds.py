@@ -166,9 +166,10 @@ async def _first_after(
 async def _count(counter: TokenCounter, messages: Sequence[Message], start: int, end: int) -> int:
     """What the counter says of `messages[start:end]`."""
     try:
-        count = operator.index(await counter.count_tokens(messages[start:end]))
-        if count < 0:
-            raise ValueError(f"{count} tokens")
+        counted = await counter.count_tokens(messages[start:end])
+        count = operator.index(counted)
+        if isinstance(counted, bool) or count < 0:
+            raise ValueError(f"{type(counter).__name__} counts {counted!r:.40} tokens")
     except Exception as error:
         reason = f"counting tokens failed: {error} (messages {start} to {end - 1})"
         raise HistoryError(reason) from error

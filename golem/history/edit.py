@@ -197,6 +197,8 @@ def _integer(name: str, value: object) -> None:
 
 
 def _media(parts: Iterable[object]) -> tuple[Part, ...]:
+    if not isinstance(parts, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(f"parts must be a sequence of Part, not {type(parts).__name__}")
     media: list[Part] = []
     for place, part in enumerate(parts):
         if not isinstance(part, Part):

@@ -85,64 +85,95 @@ def _behind(branch: list[_Unit], common: int) -> int:
 
 def _aligned(branches: list[list[_Unit]]) -> tuple[int, list[int]]:
     """The branch that has the beginning, and where in it each of the branches begins."""
-    trunk = 0
+    trunk, places = 0, _Places(branches[0])
     for number, branch in enumerate(branches):
-        if _begin(branch, branches[trunk]) is None and _begin(branches[trunk], branch) is not None:
-            trunk = number
-    return trunk, [_begin(branch, branches[trunk]) or 0 for branch in branches]
+        if places.begin_of(branch) is None:
+            others = _Places(branch)
+            if others.begin_of(branches[trunk]) is not None:
+                trunk, places = number, others
+    return trunk, [places.begin_of(branch) or 0 for branch in branches]
 
 
-def _begin(branch: list[_Unit], trunk: list[_Unit]) -> int | None:
-    first = branch[0].head
-    if _alike(first, trunk[0].head):
-        return 0
-    if not first.run_id:
-        return None
-    return next((place for place, unit in enumerate(trunk) if _alike(unit.head, first)), None)
+class _Places:
+    """Where a branch has which message first, seals aside."""
+
+    def __init__(self, branch: list[_Unit]) -> None:
+        self._places: dict[Message, int] = {}
+        self._odd: list[tuple[int, Message]] = []  # what has no hash, as a list for a tuple
+        for place, unit in enumerate(branch):
+            try:
+                self._places.setdefault(_bare(unit.head), place)
+            except TypeError:
+                self._odd.append((place, unit.head))
+
+    def begin_of(self, branch: list[_Unit]) -> int | None:
+        """The place at which another branch begins; None where it begins nowhere here."""
+        first = branch[0].head
+        return self._find(first) if first.run_id else None
+
+    def _find(self, message: Message) -> int | None:
+        try:
+            place = self._places.get(_bare(message))
+            places = [] if place is None else [place]
+        except TypeError:
+            places = [place for other, place in self._places.items() if _alike(message, other)]
+        odd = (place for place, other in self._odd if _alike(message, other))
+        return min(chain(places, odd), default=None)
 
 
 def _common(branches: list[list[_Unit]], starts: list[int]) -> list[_Unit]:
     """What all branches begin with; before its start a branch agrees to anything."""
+    beginning: dict[int, list[int]] = {}
+    for number, start in enumerate(starts):
+        beginning.setdefault(start, []).append(number)
     found: list[_Unit] = []
+    begun: list[int] = []
     longest = min(start + len(branch) for branch, start in zip(branches, starts, strict=True))
     for place in range(longest):
-        level = [
-            b[place - start] for b, start in zip(branches, starts, strict=True) if start <= place
-        ]
-        unit = _joined(level)
+        if place in beginning:
+            begun = sorted(begun + beginning[place])
+        unit = _joined([branches[number][place - starts[number]] for number in begun])
         if unit is None:
             break
         found.append(unit)
     return found
 
 
+class _Key(NamedTuple):
+    """Which call a result answers, or closes because nothing did; of an id repeated, which one."""
+
+    closes: bool
+    call_id: str
+    number: int
+
+
 def _joined(level: list[_Unit]) -> _Unit | None:
     """What branches have at one place as one unit; None where they say different things."""
     head = level[0].head
-    answers: dict[tuple[str, int], ToolMessage] = {}
+    found: dict[_Key, ToolMessage] = {}
     for unit in level:
         if not _alike(unit.head, head):
             return None
         head = unit.head if unit.head.seal and not head.seal else head
-        for key, result in _answers(unit.results):
-            known = answers.setdefault(key, result)
-            if not _alike(known, result):
+        for key, result in _keyed(unit.results):
+            known = found.setdefault(key, result)
+            if not (key.closes or _alike(known, result)):
                 return None
             if result.seal and not known.seal:
-                answers[key] = result
-    first = dict(_answers(level[0].results))
-    if answers == first:
-        return _Unit(head, level[0].results)
-    return _Unit(head, list(answers.values()))
+                found[key] = result
+    answers = [key for key in found if not key.closes]
+    own = [key for key, _ in _keyed(level[0].results)]
+    # Closings that are stored stay, as long as no other branch has an answer.
+    whole = own if set(answers) <= set(own) else answers
+    return _Unit(head, [found[key] for key in whole])
 
 
-def _answers(results: list[ToolMessage]) -> Iterator[tuple[tuple[str, int], ToolMessage]]:
-    """The results that something produced: which call each answers, of an id the how manyeth."""
-    seen = Counter[str]()
+def _keyed(results: list[ToolMessage]) -> Iterator[tuple[_Key, ToolMessage]]:
+    seen = Counter[tuple[bool, str]]()
     for result in results:
-        if not _is_synthesized(result):
-            yield (result.tool_call_id, seen[result.tool_call_id]), result
-            seen[result.tool_call_id] += 1
+        kind = _is_synthesized(result), result.tool_call_id
+        yield _Key(*kind, seen[kind]), result
+        seen[kind] += 1
 
 
 def _is_synthesized(result: ToolMessage) -> bool:
@@ -156,7 +187,9 @@ def _is_synthesized(result: ToolMessage) -> bool:
 def _alike(one: Message, other: Message) -> bool:
     """Whether two messages are the same but for their seals."""
     return one == other or (
-        one.content == other.content
-        and one.seal != other.seal
-        and replace(one, seal="") == replace(other, seal="")
+        one.content == other.content and one.seal != other.seal and _bare(one) == _bare(other)
     )
+
+
+def _bare(message: Message) -> Message:
+    return replace(message, seal="") if message.seal else message

@@ -1,39 +1,26 @@
-"""Repair of call/result pairing: the engine, and its whole, streaming and async forms.
+"""Repair of call/result pairing, in its whole, streaming and async forms.
 
-Providers refuse a conversation in which a tool call has no result or a result no call. The rules
-are the contract's §2.1; each stands where it is applied. What golem does to a history *beside*
-pairing (stripping, cutting, editing) is in the other modules of this package.
-
-The engine is push: `Repairer.feed` takes one message and gives back those that nothing later can
-change any more. It remembers the window from the oldest call that is still open, no more.
+Providers refuse a conversation in which a tool call has no result or a result no call. What golem
+does about it is in ``golem.history.engine``, what it does to a history *beside* pairing (stripping,
+cutting, editing) in the other modules of this package.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Sequence
-from typing import Final
+from collections.abc import AsyncIterable, AsyncIterator, Container, Iterable, Iterator, Sequence
+from typing import Any
 
-from golem.faults import fault_of, named_faults
-from golem.history.report import Change, ChangeKind, HistoryRepair
+from golem.faults import messages_arriving_in, messages_in, named_faults
+from golem.history.engine import NO_RESULT as NO_RESULT
+from golem.history.engine import PLAIN, Engine
+from golem.history.engine import no_result as no_result
+from golem.history.report import HistoryRepair
 from golem.messages import (
     AssistantMessage,
     Message,
-    SystemMessage,
     ToolCall,
     ToolMessage,
-    UserMessage,
-    not_a_message,
 )
-from golem.rawjson import clean_text
-
-NO_RESULT: Final = (
-    "Tool call was interrupted before execution; no result was produced. "
-    "Call the tool again if you need its result."
-)
-"""The text of a synthesized result. Fixed for ever: it is part of prompts that are cached."""
-
-_PLAIN: Final = (UserMessage, AssistantMessage, SystemMessage)
 
 
 def normalize_history(history: Iterable[Message]) -> tuple[list[Message], HistoryRepair]:
@@ -44,8 +31,8 @@ def normalize_history(history: Iterable[Message]) -> tuple[list[Message], Histor
 
     Raises HistoryError for something in `history` that is no message, or malformed.
     """
-    messages, repairer = _repair_whole(history)
-    return messages, repairer.report
+    messages, engine = _repair_whole(history)
+    return messages, engine.report
 
 
 def repair(history: Iterable[Message]) -> Iterator[Message]:
@@ -56,13 +43,13 @@ def repair(history: Iterable[Message]) -> Iterator[Message]:
     """
     if isinstance(history, (list, tuple)):
         return iter(_repair_whole(history)[0])
-    return _repair_stream(history)
+    return _repair_stream(messages_in(history))
 
 
 async def arepair(history: AsyncIterable[Message]) -> AsyncIterator[Message]:
     """`repair` for a history that arrives asynchronously."""
     repairer = Repairer(reporting=False)
-    async for message in history:
+    async for message in messages_arriving_in(history):
         for settled in repairer.feed(message):
             yield settled
     for settled in repairer.close():
@@ -74,247 +61,93 @@ def pairing(history: Iterable[Message]) -> dict[int, list[int]]:
 
     Both count in the history as given; a result that repair drops is nowhere.
     """
-    repairer = Repairer()
-    pairs = repairer.pairs = dict[int, list[int]]()
-    for message in history:
-        repairer.feed(message)
+    engine = Engine()
+    pairs = engine.pairs = dict[int, list[int]]()
+    for message in messages_in(history):
+        engine.take(message)
     return pairs
 
 
 class Repairer:
-    """The repair engine: feed it a history message by message, then close it.
+    """Repair as messages come: feed it a history message by message, then close it.
 
     `feed` returns the messages that are settled by then, in order; `close` returns the rest;
     `report` says what has changed in them. One repairer serves one history: fed several
     conversations one after the other it would pair calls of one with results of the next.
 
+    A repairer that was closed may be fed on, as a conversation grows: what it gave out is settled
+    for good, and only what is new is looked at. The result is that of repairing what it gave out
+    and the new messages together.
+
     The report grows with every change. With `reporting` off nothing is kept but the window.
     """
 
     def __init__(self, *, reporting: bool = True) -> None:
-        self._reporting = reporting
-        self._open: dict[str, _Turn] = {}
-        self._window: deque[Message | _Turn] = deque()
-        self._batch: _Turn | None = None  # the turn whose results may stand here
-        self._taken = 0
-        self._given = 0
-        self._changes: list[Change] = []
-        self.pairs: dict[int, list[int]] | None = None  # filled where somebody asks for it
+        self._engine = Engine(reporting=reporting)
+        # A turn that is sound so far, the results that it waits for, and how many have come.
+        self._turn: list[Message] = []
+        self._due: Sequence[ToolCall] = ()
 
     @property
     def report(self) -> HistoryRepair:
         """What was changed in the messages returned so far, and which results were dropped."""
-        return HistoryRepair.of(self._changes)
+        return self._engine.report
 
     def feed(self, message: Message) -> list[Message]:
         """Take the next message; the messages that are settled now.
 
         Raises HistoryError when it is no message or malformed; nothing was taken then.
         """
-        try:
-            if type(message) is ToolMessage:
-                return self._answer(message)
-            if type(message) is AssistantMessage and message.tool_calls:
-                return self._ask(message)
-        except (AttributeError, TypeError) as error:
-            raise fault_of(message, self._taken) or error from error
-        if type(message) not in _PLAIN:
-            raise not_a_message(message, self._taken)
-        self._taken += 1
-        self._batch = None
-        if self._window:
-            self._window.append(message)
-            return []
-        self._given += 1
-        return [message]
+        engine = self._engine
+        if self._turn:
+            if type(message) is ToolMessage and _answers(message, self._due[len(self._turn) - 1]):
+                return self._complete(message)
+            self._take_turn()
+        if type(message) is AssistantMessage and (calls := message.tool_calls):
+            if _are_sound(calls, engine.open):
+                self._turn, self._due = [message], calls
+                return []
+        elif type(message) in PLAIN:
+            return engine.take_whole([message])
+        return engine.take(message)
 
     def close(self) -> list[Message]:
         """The rest of the history: what is unanswered now stays unanswered."""
-        self._open.clear()
-        for item in self._window:
-            if isinstance(item, _Turn):
-                item.waiting = 0
-        return self._settle()
+        self._take_turn()
+        return self._engine.close()
 
-    def pass_sound(self, messages: Sequence[Message], index: int, settled: list[Message]) -> int:
-        """Take what needs no repair from `messages[index:]`; the index of the first that may.
-
-        A turn whose results stand right behind it in call order is sound whatever surrounds it,
-        as long as none of its ids is open. What is settled by then is added to `settled`.
-        """
-        start, end = index, len(messages)
-        opened = self._open
-        while index < end:
-            message = messages[index]
-            if type(message) is AssistantMessage and (calls := message.tool_calls):
-                after = index + 1
-                if type(calls) is not tuple:
-                    break
-                for call in calls:
-                    if after == end or type(call.raw) is str or call.id in opened:
-                        break
-                    result = messages[after]
-                    if type(result) is not ToolMessage or result.tool_call_id != call.id:
-                        break
-                    if not (type(call.id) is type(call.name) is type(result.tool_name) is str):
-                        break  # malformed, or as good as text: it is looked at closely
-                    after += 1
-                else:
-                    index = after
-                    continue
-                break
-            if type(message) not in _PLAIN:
-                break
-            index += 1
-        if index > start:
-            self._taken += index - start
-            self._batch = None
-            if self._window:
-                self._window.extend(messages[start:index])
-            else:
-                self._given += index - start
-                settled += messages[start:index]
-        return index
-
-    def _ask(self, message: AssistantMessage) -> list[Message]:
-        """Rule 1: an assistant message opens its calls that have an id."""
-        turn = _Turn(message, self._taken)
-        # A malformed call has to fail here, before any of them counts.
-        len(message.tool_calls)  # which an iterator that can be read but once has not
-        for call in message.tool_calls:
-            _ = call.id.isascii(), call.name.isascii(), call.truncated
-        for call in message.tool_calls:
-            if not call.id:
-                turn.blank += 1
-                continue
-            if earlier := self._open.get(call.id):  # rule 4: reused, so it ends unanswered there
-                earlier.waiting -= 1
-            self._open[call.id] = turn
-            turn.waiting += 1
-            turn.unanswered[call.id] = turn.unanswered.get(call.id, 0) + 1
-        self._taken += 1
-        self._batch = turn
-        self._window.append(turn)
-        return self._settle()
-
-    def _answer(self, message: ToolMessage) -> list[Message]:
-        """Rules 1, 3, 5 and 6: what becomes of a result."""
-        call_id = message.tool_call_id
-        _ = call_id.isascii(), message.tool_name.isascii()  # fails, where it is malformed
-        turn = self._open.get(call_id) if call_id else self._batch
-        index, self._taken = self._taken, self._taken + 1
-        if turn is None or not turn.takes(call_id):
-            # Rules 1, 3 and 6: answered before, asked nowhere before, or unpairable.
-            self._note("dropped", message.tool_call_id, message.tool_name, index)
+    def _complete(self, result: ToolMessage) -> list[Message]:
+        turn = self._turn
+        turn.append(result)
+        if len(turn) <= len(self._due):
             return []
-        if self.pairs is not None:
-            self.pairs.setdefault(turn.index, []).append(index)
-        if call_id and call_id not in turn.unanswered:
-            del self._open[call_id]
-            turn.waiting -= 1
-        if turn.settled:  # only an id-less result can still come to a settled turn
-            self._given += 1
-            return [message]
-        if turn is not self._batch:
-            turn.moved.append((len(turn.results), index))
-        turn.results.append(message)
-        return self._settle()
+        self._turn = []
+        return self._engine.take_whole(turn)
 
-    def _settle(self) -> list[Message]:
-        """Give out the window up to the first turn that still waits for a result."""
-        settled: list[Message] = []
-        window = self._window
-        while window:
-            item = window[0]
-            if not isinstance(item, _Turn):
-                settled.append(item)
-            elif item.waiting:
-                break
-            else:
-                self._write(item, settled)
-            window.popleft()
-        self._given += len(settled)
-        return settled
-
-    def _write(self, turn: _Turn, settled: list[Message]) -> None:
-        """Write a turn out: the asking message, synthesized results, then the real ones."""
-        place = self._given + len(settled)
-        turn.settled = True
-        settled.append(turn.message)
-        for call in turn.message.tool_calls:
-            if call.truncated:
-                self._note("truncated", call.id, call.name, turn.index, place)
-        for call in turn.without_result():  # rule 2
-            settled.append(no_result(call))
-            self._note(
-                "synthesized", call.id, call.name, turn.index, self._given + len(settled) - 1
-            )
-        place = self._given + len(settled)
-        for offset, index in turn.moved:  # rule 5
-            result = turn.results[offset]
-            self._note("moved", result.tool_call_id, result.tool_name, index, place + offset)
-        settled += turn.results
-
-    def _note(
-        self, kind: ChangeKind, call_id: str, tool: str, given: int, returned: int | None = None
-    ) -> None:
-        if self._reporting:
-            change = Change(kind, clean_text(call_id), clean_text(tool), given, returned)
-            self._changes.append(change)
+    def _take_turn(self) -> None:
+        """Something else has come than the turn waits for: nothing of it is settled yet."""
+        turn, self._turn = self._turn, []
+        for message in turn:
+            self._engine.take(message)
 
 
-class _Turn:
-    """An assistant message that asked for tools, and what became of its calls."""
+def _are_sound(calls: Any, opened: Container[str]) -> bool:
+    """Whether these calls need no repair if their results come next, in order."""
+    items: tuple[Any, ...] = calls
+    if type(calls) is not tuple:
+        return False
+    for call in items:
+        if type(call) is not ToolCall or type(call.raw) is str or not call.id:
+            return False
+        if not (type(call.id) is type(call.name) is str) or call.id in opened:
+            return False
+    return True
 
-    __slots__ = (
-        "blank",
-        "index",
-        "message",
-        "moved",
-        "results",
-        "settled",
-        "unanswered",
-        "waiting",
+
+def _answers(result: ToolMessage, call: ToolCall) -> bool:
+    return result.tool_call_id == call.id and (
+        type(result.tool_call_id) is type(result.tool_name) is str
     )
-
-    def __init__(self, message: AssistantMessage, index: int) -> None:
-        self.message = message
-        self.index = index
-        self.results: list[ToolMessage] = []
-        self.moved: list[tuple[int, int]] = []  # place in `results`, index in the given history
-        self.unanswered: dict[str, int] = {}  # how many calls of that id have no result
-        self.waiting = 0  # ids whose result may still come
-        self.blank = 0  # id-less calls that no id-less result has passed for
-        self.settled = False
-
-    def takes(self, call_id: str) -> bool:
-        """Whether a result of `call_id` belongs here; if so, count it."""
-        if not call_id:  # rule 6: at most as many as there are id-less calls
-            self.blank -= 1
-            return self.blank >= 0
-        left = self.unanswered[call_id] - 1
-        if left:
-            self.unanswered[call_id] = left
-        else:
-            del self.unanswered[call_id]
-        return True
-
-    def without_result(self) -> list[ToolCall]:
-        """The calls that got no result, in call order; of one id repeated, the last ones."""
-        if not self.unanswered:
-            return []
-        left = dict(self.unanswered)
-        found: list[ToolCall] = []
-        for call in reversed(self.message.tool_calls):
-            if left.get(call.id):
-                left[call.id] -= 1
-                found.append(call)
-        return found[::-1]
-
-
-def no_result(call: ToolCall) -> ToolMessage:
-    """The neutral result of a call that has none: no failure, no identity, no time (rule 2)."""
-    return ToolMessage(NO_RESULT, tool_call_id=call.id, tool_name=call.name)
 
 
 def _repair_stream(history: Iterable[Message]) -> Iterator[Message]:
@@ -324,15 +157,17 @@ def _repair_stream(history: Iterable[Message]) -> Iterator[Message]:
     yield from repairer.close()
 
 
-def _repair_whole(history: Iterable[Message]) -> tuple[list[Message], Repairer]:
+def _repair_whole(history: Iterable[Message]) -> tuple[list[Message], Engine]:
     """Repair a history at hand: the engine sees only what stands near something wrong."""
-    messages: Sequence[Message] = history if isinstance(history, (list, tuple)) else list(history)
-    repairer = Repairer()
+    messages: Sequence[Message] = (
+        history if isinstance(history, (list, tuple)) else list(messages_in(history))
+    )
+    engine = Engine()
     settled: list[Message] = []
     index, end = 0, len(messages)
     with named_faults(messages):
-        while (index := repairer.pass_sound(messages, index, settled)) < end:
-            settled += repairer.feed(messages[index])
+        while (index := engine.pass_sound(messages, index, settled)) < end:
+            settled += engine.take(messages[index])
             index += 1
-        settled += repairer.close()
-    return settled, repairer
+        settled += engine.close()
+    return settled, engine

@@ -7,14 +7,17 @@ boundary is the application's.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Sequence
+import sys
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import TypeVar
 
 from msgspec.structs import replace
 
 from golem.codec import dump_message
 from golem.errors import HistoryError
-from golem.faults import check, checked
+from golem.faults import messages_in, require_sound, special
 from golem.history import urls
 from golem.history.limits import at_least
 from golem.history.repair import normalize_history
@@ -80,9 +83,8 @@ def sanitize_history(
         strip_seals=strip_seals,
         drop_invalid_parts=drop_invalid_parts,
     )
-    for index, message in enumerate(_within(history, max_messages, max_bytes)):
-        sieve.take(index, message)
-    repaired, repair = normalize_history(sieve.kept)
+    messages, odd = _within(history, max_messages, max_bytes)
+    repaired, repair = normalize_history(sieve.sift(messages, odd))
     return repaired, sieve.report(repair)
 
 
@@ -103,8 +105,7 @@ class _Sieve:
         strip_seals: bool,
         drop_invalid_parts: bool,
     ) -> None:
-        self.kept: list[Message] = []
-        self._places: list[int] = []  # of each kept message, in the history as given
+        self._gaps: list[int] = []  # how many messages were kept before each that was not
         self._allowed_hosts = allowed_hosts
         self._block_private_hosts = block_private_hosts
         self._strip_identity = strip_identity
@@ -120,29 +121,60 @@ class _Sieve:
         self._conversations: dict[str, None] = {}
         self._runs: dict[str, None] = {}
 
-    def take(self, index: int, given: Message) -> None:
-        if given.run_id:
-            self._runs[given.run_id] = None
-        if given.conversation_id:
-            self._conversations[given.conversation_id] = None
+    def sift(self, messages: Sequence[Message], odd: Iterable[int]) -> list[Message]:
+        """What may stay of `messages`; those at the places `odd` are special, the others plain."""
+        kept: list[Message | None] = list(messages)
+        for index in sorted({*odd, *self._claims(messages)}):
+            kept[index] = self._take(index, messages[index])
+            if kept[index] is None:
+                self._gaps.append(index - len(self._gaps))
+        return [message for message in kept if message is not None]
+
+    def place(self, kept: int) -> int:
+        """Where a message that was kept stood in the history as given."""
+        return kept + bisect_right(self._gaps, kept)
+
+    def _claims(self, messages: Sequence[Message]) -> Iterator[int]:
+        """Count what the messages claim; the places of the plain ones that may not stay as is.
+
+        Spelled out by role, and an id looked at where it changes: every message passes here.
+        """
+        last_run = last_conversation = ""
+        strip = self._strip_identity
+        for index, message in enumerate(messages):
+            role = type(message)
+            if role is UserMessage:
+                run, conversation = message.run_id, message.conversation_id
+                closer = message.seal or not message.content
+            elif role is AssistantMessage:
+                run, conversation, closer = message.run_id, message.conversation_id, message.seal
+            elif role is ToolMessage:
+                run, conversation, closer = message.run_id, message.conversation_id, message.seal
+                self._tool_results += 1
+            else:
+                run, conversation, closer = message.run_id, message.conversation_id, True
+            if run != last_run:
+                self._runs[run] = None
+                last_run = run
+            if conversation != last_conversation:
+                self._conversations[conversation] = None
+                last_conversation = conversation
+            if closer or (strip and (run or conversation)):
+                yield index
+
+    def _take(self, index: int, given: Message) -> Message | None:
+        """What may stay of a message; None where it may not stay itself."""
         if isinstance(given, SystemMessage):
             self._system_prompts += 1
-            return
+            return None
         message: Said = given
         if isinstance(message, AssistantMessage):
-            if message.tool_calls or message.thinking or message.native is not None:
-                message = self._assistant(message)
-        elif isinstance(message, ToolMessage):
-            self._tool_results += 1
-        if message.parts or message.unknown is not NO_MEMBERS or self._strip_identity:
-            message = self._common(index, message)
+            message = self._assistant(message)
+        message = self._common(index, message)
         if isinstance(message, UserMessage) and not message.content and not message.parts:
             self._emptied.append(index)
-            return
-        if message.seal:
-            message = self._seal(message, changed=message is not given)
-        self.kept.append(message)
-        self._places.append(index)
+            return None
+        return self._seal(message, changed=message is not given) if message.seal else message
 
     def _common(self, index: int, message: Said) -> Said:
         """What all roles have: parts, unknown members, ids."""
@@ -224,8 +256,7 @@ class _Sieve:
 
     def report(self, repair: HistoryRepair) -> SanitizeReport:
         changes = tuple(
-            replace(change, input_index=self._places[change.input_index])
-            for change in repair.changes
+            replace(change, input_index=self.place(change.input_index)) for change in repair.changes
         )
         return SanitizeReport(
             system_prompts=self._system_prompts,
@@ -236,8 +267,8 @@ class _Sieve:
             identity_dropped=self._identity,
             thinking_dropped=self._thinking,
             repair=replace(repair, changes=changes) if changes else repair,
-            claimed_conversation_ids=tuple(map(clean_text, self._conversations)),
-            claimed_run_ids=tuple(map(clean_text, self._runs)),
+            claimed_conversation_ids=_ids(self._conversations),
+            claimed_run_ids=_ids(self._runs),
             tool_results=self._tool_results,
             signed_thinking=self._signed,
             seals_dropped=self._unsealed,
@@ -247,31 +278,53 @@ class _Sieve:
         )
 
 
+def _ids(claimed: Iterable[str]) -> tuple[str, ...]:
+    return tuple(map(clean_text, filter(None, claimed)))
+
+
 def _within(
     history: Iterable[Message], max_messages: int | None, max_bytes: int | None
-) -> list[Message]:
-    """The checked messages of `history`, read no further than the first limit that it exceeds."""
+) -> tuple[list[Message], list[int]]:
+    """The messages of `history`, all of them sound, and the places of those that are not plain.
+
+    It is read no further than the first limit that it exceeds.
+    """
     for name, limit in (("max_messages", max_messages), ("max_bytes", max_bytes)):
         if limit is not None:
             at_least(name, limit, 0)
-    if max_messages is None and max_bytes is None:
-        return checked(history)
-    messages: list[Message] = []
+    given = messages_in(history)
+    if max_bytes is not None:
+        given = _measured(given, max_bytes)
+    if max_messages is None:
+        messages = list(given)
+    else:
+        messages = list(islice(given, min(max_messages, sys.maxsize - 1) + 1))
+    odd: list[int] = []
+    for index, message in special(messages[:max_messages]):
+        require_sound(message, index)
+        odd.append(index)
+    if max_messages is not None and len(messages) > max_messages:
+        raise HistoryError(f"more than {max_messages} messages")
+    return messages, odd
+
+
+def _measured(history: Iterable[Message], limit: int) -> Iterator[Message]:
+    """The messages of `history`, as long as their JSON is no longer than `limit`."""
     size = len("[]")
     for index, message in enumerate(history):
-        if index == max_messages:
-            raise HistoryError(f"more than {max_messages} messages")
-        check((message,), index)
-        if max_bytes is not None:
+        try:
             size += len(dump_message(message)) + (index > 0)
-            if size > max_bytes:
-                raise HistoryError(f"at least {size} bytes of JSON, more than {max_bytes}")
-        messages.append(message)
-    return messages
+        except HistoryError as error:
+            raise HistoryError(error.reason, index=index, path=error.path) from error
+        if size > limit:
+            raise HistoryError(f"at least {size} bytes of JSON, more than {limit}")
+        yield message
 
 
 def _allowed(names: Iterable[str]) -> tuple[str, ...]:
-    return tuple(map(_allowed_host, (names,) if isinstance(names, str) else names))
+    if isinstance(names, str) or not isinstance(names, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        names = (names,)
+    return tuple(map(_allowed_host, names))
 
 
 def _allowed_host(name: str) -> str:
@@ -283,5 +336,5 @@ def _allowed_host(name: str) -> str:
     )
     normal = urls.normal_host(bare)
     if not normal or (below and ":" in normal):
-        raise ValueError(f"not a host name: {name!r}")
+        raise ValueError(f"not a host name: {name!r:.80}")
     return f".{normal}" if below else normal

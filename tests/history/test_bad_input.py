@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import enum
 import functools
-import sys
+import json
+import re
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec import Raw
+from msgspec import Raw, Struct
 from msgspec.structs import fields, replace
 
 from golem import (
@@ -35,9 +37,14 @@ from golem import (
     normalize_history,
     repair,
 )
+from golem import history as history_package
 from golem.faults import fault_of
 from golem.history import (
+    Change,
     EstimatedTokens,
+    InvalidPart,
+    Turn,
+    UnsafePart,
     budget_history,
     drop_turn,
     edit_user,
@@ -52,7 +59,7 @@ from golem.history import (
 )
 from golem.history.repair import pairing
 from golem.testing import ScriptedModel
-from tests.history.checks import complaint, now, same
+from tests.history.checks import complaint, now, same, work
 from tests.strategies import MESSAGES
 
 KEY = b"k" * 16
@@ -104,6 +111,7 @@ PASSES: dict[str, Pass] = {
     "merge": lambda history: merge([UserMessage("x")], history),
     "seal": lambda history: seal(history, KEY),
     "verify": lambda history: verify(history, KEY),
+    "dump": dump_history,
 }
 
 every_pass = pytest.mark.parametrize("function", PASSES.values(), ids=PASSES)
@@ -420,22 +428,6 @@ def test_an_empty_history_is_one(function: Pass) -> None:
 # Linear work, counted
 
 
-def _work(function: Callable[[], object]) -> int:
-    """How many calls, of Python's and of C's functions, it makes."""
-    count = 0
-
-    def tick(frame: object, event: str, argument: object) -> None:
-        nonlocal count
-        count += event in ("call", "c_call")
-
-    sys.setprofile(tick)
-    try:
-        function()
-    finally:
-        sys.setprofile(None)
-    return count
-
-
 class Reads(Sequence[Message]):
     """A history that counts how often a message is taken from it."""
 
@@ -485,13 +477,13 @@ def reused(size: int) -> list[Message]:
 
 @pytest.mark.parametrize("make", [sound, damaged, one_turn, reused])
 @pytest.mark.parametrize("name", [name for name in PASSES if name != "budget"])
-def test_a_history_ten_times_as_long_is_ten_times_the_work(
+def test_a_history_ten_times_as_long_is_ten_times_thework(
     name: str, make: Callable[[int], list[Message]]
 ) -> None:
     small, large = make(200), make(2000)
 
     def attempt(history: list[Message]) -> int:
-        return _work(lambda: _error_of(PASSES[name], history))
+        return work(lambda: _error_of(PASSES[name], history))
 
     attempt(small)  # what is made once is made here
     assert attempt(large) <= 11 * attempt(small) + 100
@@ -535,12 +527,12 @@ def test_verifying_a_history_in_disorder_is_linear(order: slice) -> None:
 def test_ten_times_the_messages_with_a_policy_are_ten_times_the_work() -> None:
     part = Part.image_url("http://user@b\u00fccher.example:80/a.png")
 
-    def work(size: int) -> int:
+    def effort(size: int) -> int:
         history = [UserMessage(str(n), parts=(part, part)) for n in range(size)]
-        return _work(lambda: sanitize_history(history, block_private_hosts=True))
+        return work(lambda: sanitize_history(history, block_private_hosts=True))
 
-    work(10)
-    assert work(1000) <= 11 * work(100) + 100
+    effort(10)
+    assert effort(1000) <= 11 * effort(100) + 100
 
 
 @pytest.mark.parametrize("name", ["normalize", "sanitize", "trim nothing", "repair", "feed"])
@@ -587,3 +579,87 @@ def test_calls_that_can_be_read_but_once_are_refused_rather_than_lost() -> None:
     once = (call for call in [ToolCall.of("3", "f", "{}")])
     with pytest.raises(HistoryError, match="toolCalls: expected tuple"):
         normalize_history([AssistantMessage(tool_calls=once)])  # type: ignore[arg-type]
+
+
+# No iterable
+
+
+@every_pass
+@pytest.mark.parametrize("given", [None, 5, USER, object()], ids=["None", "5", "message", "object"])
+def test_what_is_no_iterable_is_no_history(function: Pass, given: Any) -> None:
+    with pytest.raises(HistoryError) as caught:
+        DIRECTLY.get(function, function)(given)
+    assert re.fullmatch(
+        rf"history: expected an (asynchronous )?iterable of messages, not {type(given).__name__}",
+        str(caught.value),
+    )
+
+
+def test_what_is_read_asynchronously_is_no_history_for_a_pass_that_is_not() -> None:
+    async def arriving() -> AsyncIterator[Message]:
+        yield USER
+
+    with pytest.raises(HistoryError, match=r"iterable of messages, not async_generator$"):
+        normalize_history(arriving())  # type: ignore[arg-type]
+    with pytest.raises(HistoryError, match=r"asynchronous iterable of messages, not list$"):
+        now(_collected(arepair([USER])))  # type: ignore[arg-type]
+
+
+async def _collected(messages: AsyncIterator[Message]) -> list[Message]:
+    return [message async for message in messages]
+
+
+DIRECTLY: dict[Pass, Any] = {
+    _arepair: lambda given: now(_collected(arepair(given))),
+    _feed: lambda given: list(repair(given)),
+}
+"""Helpers of this file that read a history themselves."""
+
+
+def test_an_iterable_by_the_old_protocol_is_one() -> None:
+    class Old:
+        def __getitem__(self, place: int) -> Message:
+            return [USER, CALL, RESULT][place]
+
+    assert normalize_history(Old())[0] == [USER, CALL, RESULT]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("given", [5, None, USER])
+def test_parts_and_hosts_that_are_no_iterables_are_named(given: Any) -> None:
+    with pytest.raises(TypeError, match=r"^allowed_hosts holds host names, not "):
+        sanitize_history([USER], allowed_hosts=given or 7)
+    with pytest.raises(TypeError, match=r"^parts must be a sequence of Part, not "):
+        edit_user([USER], 0, "x", parts=given or 7)
+
+
+# What every report is
+
+REPORTS: list[Any] = [
+    Change("moved", "c", "f", 3, 1),
+    normalize_history([CALL, UserMessage("x"), RESULT, RESULT])[1],
+    UnsafePart(1, "image", "file", "host"),
+    InvalidPart(1, "image", "why"),
+    sanitize_history([SystemMessage("s"), UserMessage("", parts=(Part.image_url("file:x"),))])[1],
+    verify(seal([USER, CALL], KEY), KEY),
+    Turn(0, CALL, (RESULT,), (1,)),
+]
+
+
+@pytest.mark.parametrize("report", REPORTS, ids=lambda report: type(report).__name__)
+def test_a_report_is_a_frozen_value_with_camel_case_json_that_reads_back(report: Any) -> None:
+    cls = type(report)
+    first = fields(cls)[0].name
+    with pytest.raises(AttributeError, match="immutable"):
+        setattr(report, first, getattr(report, first))
+    assert hash(report) == hash(replace(report))
+    data = msgspec.json.encode(report)
+    assert report == msgspec.json.decode(data, type=cls)
+    names = {info.name for info in fields(cls)}
+    expected = {re.sub("_(.)", lambda found: found[1].upper(), name) for name in names}
+    assert expected == set(json.loads(data))
+
+
+def test_every_report_that_the_package_exports_is_among_them() -> None:
+    exported = [getattr(history_package, name) for name in dir(history_package)]
+    structs = {kind for kind in exported if isinstance(kind, type) and issubclass(kind, Struct)}
+    assert structs == set(map(type, REPORTS))

@@ -516,7 +516,9 @@ def test_a_failing_counter_is_named_and_chained() -> None:
     assert cause is caught.value.__cause__
 
 
-@pytest.mark.parametrize("answer", [None, "5", 1.5, float("nan"), float("inf"), [], -1, -(10**9)])
+@pytest.mark.parametrize(
+    "answer", [None, "5", 1.5, float("nan"), float("inf"), [], -1, -(10**9), True, False]
+)
 def test_a_counter_that_gives_no_count_is_an_error(answer: object) -> None:
     with pytest.raises(HistoryError, match="counting tokens failed: "):
         budget([USER], 5, Answers(answer))
@@ -648,3 +650,8 @@ async def test_a_long_conversation_stays_within_its_bound(prompted: bool) -> Non
         history = result.messages
         assert len(model.requests[0].messages) <= 7
         assert complaint(history) == ""
+
+
+def test_a_counter_that_says_yes_is_named() -> None:
+    with pytest.raises(HistoryError, match="failed: Answers counts True tokens"):
+        budget([USER], 5, Answers(True))

@@ -306,7 +306,8 @@ INDEXED: dict[str, Indexed] = {
 @pytest.mark.parametrize("name", INDEXED)
 @pytest.mark.parametrize("index", [None, 1.0, True, b"1", [1]], ids=repr)
 def test_an_index_that_is_no_integer_is_named(name: str, index: Any) -> None:
-    with pytest.raises(TypeError, match="must be an integer, not"):
+    argument = "target" if name == "rewind_to" else "index"
+    with pytest.raises(TypeError, match=f"^{argument} must be an integer, not"):
         INDEXED[name](LATE, index)
 
 
@@ -381,3 +382,24 @@ async def test_an_edited_question_is_answered_anew() -> None:
     assert [message.content for message in model.requests[1].messages] == ["what?"]
     assert [message.content for message in second.messages] == ["what?", "two"]
     assert first.conversation_id == second.conversation_id
+
+
+def test_a_run_that_is_not_there_is_named_as_far_as_a_log_takes_it() -> None:
+    for name, said in (
+        ("r" * 64, "r" * 64),
+        ("r" * 65, "r" * 64 + "…"),
+        ("r" * 66, "r" * 64 + "…"),
+    ):
+        with pytest.raises(HistoryError) as caught:
+            rewind_to([UserMessage("u")], name)
+        assert str(caught.value) == f"history: no message of run '{said}'"
+
+
+def test_a_fork_before_everything_has_nothing_left_and_none_beyond_the_end_is_there() -> None:
+    for history in ([], [UserMessage("u")]):
+        with pytest.raises(HistoryError, match=r"^history: nothing is left of the history$"):
+            fork_at(history, 0)
+    with pytest.raises(HistoryError, match=r"^history: there is no message 1 in a history of 1$"):
+        fork_at([UserMessage("u")], 2)
+    with pytest.raises(HistoryError, match=r"^history: there is no message -1 in a history of 1$"):
+        fork_at([UserMessage("u")], -1)

@@ -205,3 +205,32 @@ def test_an_estimate_needs_sensible_counts(count: Any) -> None:
 def test_the_estimate_is_a_counter() -> None:
     fit = budget_history(EstimatedTokens(), 5)
     assert now(fit([UserMessage("u"), AssistantMessage("a")])) == [AssistantMessage("a")]  # type: ignore[arg-type]
+
+
+# The table, so that a change of it is meant
+
+
+@pytest.mark.parametrize(
+    ("characters", "weight"),
+    [
+        ("adehilnorstu", 13),
+        ("bcfgmpwy", 40),
+        ("jkqvxz", 70),
+        ("AZ", 45),
+        ("09", 60),
+        ("!~", 63),
+        (" ", 3),
+        ("\x00\x1f\x7f", 68),
+        ("\u0080\u01ff", 100),  # first bytes C2 to C7
+        ("\u0200\u07ff", 70),  # C8 to DF
+        ("\u0800\uffff", 150),  # E0 to EF
+        ("\U00010000\U0010ffff", 200),  # from F0 on
+    ],
+)
+def test_each_kind_of_character_has_its_weight(characters: str, weight: int) -> None:
+    for character in characters:
+        assert of_text(character * 50) == weight
+
+
+def test_media_may_count_for_nothing() -> None:
+    assert estimate(UserMessage("", parts=(Part("image"),)), per_part=0, per_message=0) == 0

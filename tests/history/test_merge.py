@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 from hypothesis import given
@@ -18,13 +18,15 @@ from golem import (
     ToolCall,
     ToolMessage,
     UserMessage,
+    dump_history,
+    load_history,
     normalize_history,
 )
 from golem.history import fork_at, merge, seal, trim_history, verify
 from golem.history.repair import NO_RESULT
 from golem.testing import ScriptedModel
 from golem.testing.strategies import ANY_HISTORY
-from tests.history.checks import complaint, same
+from tests.history.checks import complaint, same, work
 
 KEY = b"k" * 16
 
@@ -230,3 +232,88 @@ def test_merging_a_history_with_its_fork_changes_nothing(history: list[Message],
     if not said(whole[:1]):
         return
     assert whole == merge(whole, fork_at(whole, 1 + end % len(whole)))
+
+
+def test_a_message_made_with_a_list_finds_its_place_too() -> None:
+    """It has no hash, and is like none that has a tuple."""
+    part = Part.image(bytearray(b"x"), "image/png")
+    odd = UserMessage("odd", parts=[part], run_id="r1")  # type: ignore[arg-type]
+    spread = UserMessage("spread", parts=(part,), run_id="r1")
+    plain = UserMessage("spread", parts=(Part.image(b"x", "image/png"),), run_id="r1")
+    for first in (odd, spread):
+        trunk = [UserMessage("q", run_id="r1"), first, AssistantMessage("a")]
+        assert [*trunk, *RIGHT] == merge(trunk, [first, AssistantMessage("a"), *RIGHT])
+    assert [*trunk, *RIGHT] == merge(trunk, [plain, AssistantMessage("a"), *RIGHT])
+    trunk[1] = plain
+    assert [*trunk, *RIGHT] == merge(trunk, [spread, AssistantMessage("a"), *RIGHT])
+
+
+def test_what_is_common_is_the_first_branchs_own_with_its_stored_closings() -> None:
+    trunk: list[Message] = [UserMessage("q"), asking("a", "b"), filler("b"), result("a")]
+    copies = load_history(dump_history(trunk))
+    for first in (trunk, seal(trunk, KEY)):
+        assert same(merge(first, copies), first)
+        assert same(merge(first, first), first)
+    sealed = seal(trunk, KEY)
+    assert same(merge(trunk, sealed), sealed)
+
+
+def test_a_beginning_without_an_identity_is_found_behind_a_branch_that_was_cut() -> None:
+    whole = [UserMessage("q"), AssistantMessage("a", run_id="r1"), UserMessage("go", run_id="r2")]
+    assert [*whole, *RIGHT] == merge([*whole[1:], *RIGHT], whole)
+    assert [*whole, *RIGHT] == merge(whole, [*whole[1:], *RIGHT])
+
+
+def test_sealed_messages_that_only_say_the_same_are_two() -> None:
+    one, other = (
+        seal([UserMessage("q", run_id=run), AssistantMessage("a", run_id=run)], KEY)
+        for run in ("r1", "r2")
+    )
+    assert [*one, *other] == merge(one, other)
+
+
+def alone(size: int) -> list[list[Message]]:
+    """Branches of one message each that have nothing in common."""
+    return [[UserMessage(str(number), run_id="r")] for number in range(size)]
+
+
+def tails(size: int) -> list[list[Message]]:
+    """A long branch, and many cut off at their front, each somewhere else."""
+    trunk = [message for branch in alone(size) for message in branch]
+    return [trunk, *([message] for message in trunk)]
+
+
+def ends(size: int) -> list[list[Message]]:
+    """A long branch, and many of its last message alone."""
+    trunk = [message for branch in alone(size) for message in branch]
+    return [trunk, *([trunk[-1]] for _ in trunk)]
+
+
+@pytest.mark.parametrize("make", [alone, tails, ends])
+def test_ten_times_as_many_branches_are_ten_times_the_work(
+    make: Callable[[int], list[list[Message]]],
+) -> None:
+    compared = 0
+
+    class Counted(str):
+        __slots__ = ()
+
+        def __eq__(self, other: object) -> bool:
+            nonlocal compared
+            compared += 1
+            return str.__eq__(self, other)
+
+        __hash__ = str.__hash__
+
+    def effort(size: int) -> int:
+        nonlocal compared
+        branches = [
+            [replace(message, content=Counted(message.content)) for message in branch]
+            for branch in make(size)
+        ]
+        compared = 0
+        calls = work(lambda: merge(*branches))
+        return calls + compared
+
+    effort(10)
+    assert effort(1000) <= 11 * effort(100) + 1000

@@ -207,6 +207,17 @@ def test_a_report_is_camel_case_json_and_reads_back() -> None:
     )
 
 
+def test_places_count_results_without_an_id_too() -> None:
+    """Such a result comes to a turn that was given out before it."""
+    history = [ask(""), result(""), ask("a"), USER, ask("b"), USER, result("b")]
+    messages, report = normalize_history(history)
+    assert [(c.kind, c.call_id, c.input_index, c.output_index) for c in report.changes] == [
+        ("synthesized", "a", 2, 3),
+        ("moved", "b", 6, 6),
+    ]
+    assert messages[6] is history[6]
+
+
 @pytest.mark.parametrize("args", ["", "  ", "{", "null", "5", "[]", '"{}"', '{"a":NaN}'])
 def test_arguments_that_are_no_object_are_named_and_kept(args: str) -> None:
     asking = ask("a", args=args)

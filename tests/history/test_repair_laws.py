@@ -50,6 +50,19 @@ def now(coroutine: Coroutine[Any, Any, T]) -> T:
     raise AssertionError("waited")
 
 
+@given(ANY_HISTORY, ANY_HISTORY)
+def test_a_closed_repairer_is_fed_on_as_if_its_output_had_been_the_history(
+    before: list[Message], after: list[Message]
+) -> None:
+    repairer = Repairer()
+    first = [message for given in before for message in repairer.feed(given)] + repairer.close()
+    dropped = len(repairer.report.dropped)
+    rest = [message for given in after for message in repairer.feed(given)] + repairer.close()
+    expected, report = normalize_history([*first, *after])
+    assert expected == [*first, *rest]
+    assert report.dropped == repairer.report.dropped[dropped:]
+
+
 @given(ANY_HISTORY)
 def test_the_engine_does_what_the_contract_says(history: list[Message]) -> None:
     expected, changes = model.repaired(history)

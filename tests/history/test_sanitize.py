@@ -661,6 +661,23 @@ def test_more_bytes_than_allowed_are_refused() -> None:
         sanitize_history(history, max_bytes=size - 1)
 
 
+def test_a_kind_of_text_is_counted_and_what_cannot_be_stored_is_named_with_its_place() -> None:
+    class Text(str):
+        __slots__ = ()
+
+    assert sanitize_history([UserMessage(Text("hello"))], max_bytes=100)[0]
+    broken = AssistantMessage("a", native=Native("p", (Raw(b"{"),)))
+    with pytest.raises(HistoryError, match=r"^history\[1\]\.native\.items\[0\]: not valid JSON$"):
+        sanitize_history([UserMessage("u"), broken], max_bytes=100)
+    assert sanitize_history([UserMessage("u"), broken])[1].native_dropped == 1
+
+
+def test_a_host_that_is_none_is_not_repeated_at_length() -> None:
+    with pytest.raises(ValueError, match=r"^not a host name: 'x{70,}") as caught:
+        sanitize_history([], allowed_hosts=["x" * 10_000])
+    assert len(str(caught.value)) < 120
+
+
 # Laws
 
 

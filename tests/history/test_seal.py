@@ -598,6 +598,35 @@ def test_different_values_have_different_canonical_texts(one: str, other: str) -
         assert canonical(one.encode()) != canonical(other.encode())
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (r"\ud800", "\ufffd"),
+        (r"\ud800", r"\ud801"),
+        (r"\ud83d\ude00\ude00", "\U0001f600\ufffd"),
+        (r"\\\ud800", "\\\\\ufffd"),
+        (r"\\ud800", r"\ud800"),
+    ],
+)
+def test_a_lone_surrogate_is_not_the_character_that_it_reads_as(one: str, other: str) -> None:
+    """A model wrote the one or the other, and `call.args` has it."""
+    made = {canonical(f'{{"a{text}":"x{text}y"}}'.encode()) for text in (one, other)}
+    assert len(made) == 2
+    assert made == set(map(canonical, made))
+    assert canonical(rb'"\uD800"') == canonical(rb'"\ud800"')
+
+
+def test_a_sealed_lone_surrogate_cannot_be_exchanged_for_what_it_reads_as() -> None:
+    def asking(text: str) -> AssistantMessage:
+        return AssistantMessage(tool_calls=(ToolCall.of("c", "f", text),))
+
+    sealed = seal([UserMessage("u"), asking(r'{"x":"\ud800"}')], KEY)
+    stored = load_history(dump_history(sealed))
+    assert not verify(stored, KEY)
+    other = replace(stored[1], tool_calls=asking('{"x":"\ufffd"}').tool_calls)
+    assert verify([stored[0], other], KEY).altered == (1,)
+
+
 @pytest.mark.parametrize("text", ["{} x", "nope", '{"a":1}\x00', "1 2 \x1f", "{\u00a0}", '"open'])
 def test_what_is_no_json_has_no_canonical_text(text: str) -> None:
     with pytest.raises(ValueError, match="not valid JSON at byte"):

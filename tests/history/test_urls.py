@@ -638,3 +638,24 @@ def test_a_browsers_parser_finds_the_host_that_was_judged() -> None:
     assert sum(host is not None for host in hosts) > 100
     for url, host in zip(kept, hosts, strict=True):
         _must_agree(url, "node", host)
+
+
+def test_a_scheme_in_capitals_names_its_host_and_a_name_has_a_longest_form() -> None:
+    assert urls.host("HTTPS://A.Example/x") == "a.example"
+    longest = ".".join(["a" * 63] * 3 + ["b" * 63])
+    assert len(longest) == 255
+    assert urls.host(f"http://{longest}/") == longest
+    assert urls.host(f"http://{longest}.c/") == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "private"),
+    [
+        ("64:ff9b::168.63.129.16", True),
+        ("64:ff9b::168.63.129.17", False),
+        ("2606:4700::5efe:168.63.129.16", True),
+        ("2606:4700::5efe:168.63.129.17", False),
+    ],
+)
+def test_an_embedded_address_counts_to_its_last_bit(name: str, private: bool) -> None:
+    assert urls.is_private(name) == private

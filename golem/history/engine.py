@@ -1,0 +1,267 @@
+"""The rules of repair: which result answers which call, and what becomes of the rest.
+
+The engine is push: `Engine.take` takes one message and gives back those that nothing later can
+change any more. It remembers the window from the oldest call that is still open, no more. The
+rules are the contract's §2.1; each stands where it is applied. The public forms, and what they
+need not trouble the engine with, are in ``golem.history.repair``.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Final
+
+from golem.faults import fault_of
+from golem.history.report import Change, ChangeKind, HistoryRepair
+from golem.messages import (
+    AssistantMessage,
+    Message,
+    SystemMessage,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+    not_a_message,
+)
+from golem.rawjson import clean_text
+
+NO_RESULT: Final = (
+    "Tool call was interrupted before execution; no result was produced. "
+    "Call the tool again if you need its result."
+)
+"""The text of a synthesized result. Fixed for ever: it is part of prompts that are cached."""
+
+PLAIN: Final = (UserMessage, AssistantMessage, SystemMessage)
+
+
+class Engine:
+    """Repair of one history, a message at a time; with `reporting` off nothing is noted.
+
+    `open` has the turns whose calls wait for a result, by id; `pairs` is filled where somebody puts
+    a table there.
+    """
+
+    def __init__(self, *, reporting: bool = True) -> None:
+        self._reporting = reporting
+        self.open: dict[str, _Turn] = {}
+        self.pairs: dict[int, list[int]] | None = None
+        self._window: deque[Message | _Turn] = deque()
+        self._batch: _Turn | None = None  # the turn whose results may stand here
+        self._taken = 0
+        self._given = 0
+        self._changes: list[Change] = []
+
+    @property
+    def report(self) -> HistoryRepair:
+        """What was changed in the messages returned so far, and which results were dropped."""
+        return HistoryRepair.of(self._changes)
+
+    def take(self, message: Message) -> list[Message]:
+        """Take the next message; the messages that are settled now.
+
+        Raises HistoryError when it is no message or malformed; nothing was taken then.
+        """
+        try:
+            if type(message) is ToolMessage:
+                return self._answer(message)
+            if type(message) is AssistantMessage and message.tool_calls:
+                return self._ask(message)
+        except (AttributeError, TypeError) as error:
+            raise fault_of(message, self._taken) or error from error
+        if type(message) not in PLAIN:
+            raise not_a_message(message, self._taken)
+        return self.take_whole([message])
+
+    def close(self) -> list[Message]:
+        """The rest of the history: what is unanswered now stays unanswered."""
+        self.open.clear()
+        for item in self._window:
+            if isinstance(item, _Turn):
+                item.waiting = 0
+        return self._settle()
+
+    def take_whole(self, messages: list[Message]) -> list[Message]:
+        """Take what needs no repair: a message that asks for nothing, or a turn with its results.
+
+        The results stand in call order, and none of the ids is open.
+        """
+        self._taken += len(messages)
+        self._batch = None
+        if self._window:
+            self._window.extend(messages)
+            return []
+        self._given += len(messages)
+        return messages
+
+    def pass_sound(self, messages: Sequence[Message], index: int, settled: list[Message]) -> int:
+        """Take what needs no repair from `messages[index:]`; the index of the first that may.
+
+        A turn whose results stand right behind it in call order is sound whatever surrounds it,
+        as long as none of its ids is open. What is settled by then is added to `settled`.
+        """
+        start, end = index, len(messages)
+        opened = self.open
+        while index < end:
+            message = messages[index]
+            if type(message) is AssistantMessage and (calls := message.tool_calls):
+                after = index + 1
+                if type(calls) is not tuple:
+                    break
+                for call in calls:
+                    if after == end or type(call.raw) is str or call.id in opened:
+                        break
+                    result = messages[after]
+                    if type(result) is not ToolMessage or result.tool_call_id != call.id:
+                        break
+                    if not (type(call.id) is type(call.name) is type(result.tool_name) is str):
+                        break  # malformed, or as good as text: it is looked at closely
+                    after += 1
+                else:
+                    index = after
+                    continue
+                break
+            if type(message) not in PLAIN:
+                break
+            index += 1
+        if index > start:
+            settled += self.take_whole(list(messages[start:index]))
+        return index
+
+    def _ask(self, message: AssistantMessage) -> list[Message]:
+        """Rule 1: an assistant message opens its calls that have an id."""
+        turn = _Turn(message, self._taken)
+        # A malformed call has to fail here, before any of them counts.
+        len(message.tool_calls)  # which an iterator that can be read but once has not
+        for call in message.tool_calls:
+            _ = call.id.isascii(), call.name.isascii(), call.truncated
+        for call in message.tool_calls:
+            if not call.id:
+                turn.blank += 1
+                continue
+            if earlier := self.open.get(call.id):  # rule 4: reused, so it ends unanswered there
+                earlier.waiting -= 1
+            self.open[call.id] = turn
+            turn.waiting += 1
+            turn.unanswered[call.id] = turn.unanswered.get(call.id, 0) + 1
+        self._taken += 1
+        self._batch = turn
+        self._window.append(turn)
+        return self._settle()
+
+    def _answer(self, message: ToolMessage) -> list[Message]:
+        """Rules 1, 3, 5 and 6: what becomes of a result."""
+        call_id = message.tool_call_id
+        _ = call_id.isascii(), message.tool_name.isascii()  # fails, where it is malformed
+        turn = self.open.get(call_id) if call_id else self._batch
+        index, self._taken = self._taken, self._taken + 1
+        if turn is None or not turn.takes(call_id):
+            # Rules 1, 3 and 6: answered before, asked nowhere before, or unpairable.
+            self._note("dropped", message.tool_call_id, message.tool_name, index)
+            return []
+        if self.pairs is not None:
+            self.pairs.setdefault(turn.index, []).append(index)
+        if call_id and call_id not in turn.unanswered:
+            del self.open[call_id]
+            turn.waiting -= 1
+        if turn.settled:  # only an id-less result can still come to a settled turn
+            self._given += 1
+            return [message]
+        if turn is not self._batch:
+            turn.moved.append((len(turn.results), index))
+        turn.results.append(message)
+        return self._settle()
+
+    def _settle(self) -> list[Message]:
+        """Give out the window up to the first turn that still waits for a result."""
+        settled: list[Message] = []
+        window = self._window
+        while window:
+            item = window[0]
+            if not isinstance(item, _Turn):
+                settled.append(item)
+            elif item.waiting:
+                break
+            else:
+                self._write(item, settled)
+            window.popleft()
+        self._given += len(settled)
+        return settled
+
+    def _write(self, turn: _Turn, settled: list[Message]) -> None:
+        """Write a turn out: the asking message, synthesized results, then the real ones."""
+        place = self._given + len(settled)
+        turn.settled = True
+        settled.append(turn.message)
+        for call in turn.message.tool_calls:
+            if call.truncated:
+                self._note("truncated", call.id, call.name, turn.index, place)
+        for call in turn.without_result():  # rule 2
+            place = self._given + len(settled)
+            settled.append(no_result(call))
+            self._note("synthesized", call.id, call.name, turn.index, place)
+        place = self._given + len(settled)
+        for offset, index in turn.moved:  # rule 5
+            result = turn.results[offset]
+            self._note("moved", result.tool_call_id, result.tool_name, index, place + offset)
+        settled += turn.results
+
+    def _note(
+        self, kind: ChangeKind, call_id: str, tool: str, given: int, returned: int | None = None
+    ) -> None:
+        if self._reporting:
+            change = Change(kind, clean_text(call_id), clean_text(tool), given, returned)
+            self._changes.append(change)
+
+
+class _Turn:
+    """An assistant message that asked for tools, and what became of its calls."""
+
+    __slots__ = (
+        "blank",
+        "index",
+        "message",
+        "moved",
+        "results",
+        "settled",
+        "unanswered",
+        "waiting",
+    )
+
+    def __init__(self, message: AssistantMessage, index: int) -> None:
+        self.message = message
+        self.index = index
+        self.results: list[ToolMessage] = []
+        self.moved: list[tuple[int, int]] = []  # place in `results`, index in the given history
+        self.unanswered: dict[str, int] = {}  # how many calls of that id have no result
+        self.waiting = 0  # ids whose result may still come
+        self.blank = 0  # id-less calls that no id-less result has passed for
+        self.settled = False
+
+    def takes(self, call_id: str) -> bool:
+        """Whether a result of `call_id` belongs here; if so, count it."""
+        if not call_id:  # rule 6: at most as many as there are id-less calls
+            self.blank -= 1
+            return self.blank >= 0
+        left = self.unanswered[call_id] - 1
+        if left:
+            self.unanswered[call_id] = left
+        else:
+            del self.unanswered[call_id]
+        return True
+
+    def without_result(self) -> list[ToolCall]:
+        """The calls that got no result, in call order; of one id repeated, the last ones."""
+        if not self.unanswered:
+            return []
+        left = dict(self.unanswered)
+        found: list[ToolCall] = []
+        for call in reversed(self.message.tool_calls):
+            if left.get(call.id):
+                left[call.id] -= 1
+                found.append(call)
+        return found[::-1]
+
+
+def no_result(call: ToolCall) -> ToolMessage:
+    """The neutral result of a call that has none: no failure, no identity, no time (rule 2)."""
+    return ToolMessage(NO_RESULT, tool_call_id=call.id, tool_name=call.name)
