@@ -12,6 +12,10 @@ Who raises what, layer by layer::
     │   ├── TransportError                  the connection failed, or a stream was cut
     │   └── ProtocolError                   the provider answered something unreadable
     ├── SubAgentPausedError                 an agent that is a tool: nobody can answer it there
+    ├── ReplayError                         the record of served runs (golem.web):
+    │   ├── UnknownRunError                 it has no such run, or has forgotten it
+    │   ├── ReplayGapError                  the events asked for were dropped at its bound
+    │   └── ReplayFullError                 it can take no further run
     └── RunError                            runs: carries the stage and the evidence (`partial`)
 
     ToolSignal                              raised *by tools*, to say how a call ended
@@ -175,6 +179,29 @@ class SubAgentPausedError(GolemError):
         self.pending = pending
         waiting = ", ".join(c.tool_name for c in (*pending.approvals, *pending.external))
         super().__init__(f"sub-agent {name!r} paused, waiting for an answer to: {waiting}")
+
+
+class ReplayError(GolemError):
+    """Base of what the record of served runs cannot do; see `golem.web.replay`."""
+
+
+class UnknownRunError(ReplayError):
+    """The record has no run of that id: it never had one, or has forgotten it."""
+
+
+class ReplayGapError(ReplayError):
+    """Events were dropped at the record's bound that the reader had yet to get.
+
+    `first` is the lowest `seq` that is still there: reading can go on ``after=first - 1``.
+    """
+
+    def __init__(self, first: int) -> None:
+        self.first = first
+        super().__init__(f"events before {first} have been dropped at the record's bound")
+
+
+class ReplayFullError(ReplayError):
+    """The record can take no further run at the moment."""
 
 
 class ToolSignal(Exception):

@@ -17,6 +17,9 @@ from golem.errors import (
     ModelRetry,
     ProtocolError,
     ProviderError,
+    ReplayError,
+    ReplayFullError,
+    ReplayGapError,
     RunError,
     SubAgentPausedError,
     ToolCanceled,
@@ -24,6 +27,7 @@ from golem.errors import (
     ToolFailed,
     ToolSignal,
     TransportError,
+    UnknownRunError,
     UnsupportedContentError,
 )
 
@@ -56,6 +60,10 @@ EXAMPLES: list[Exception] = [
     ToolDeferred(),
     ToolDeferred("external", "job 7"),
     SubAgentPausedError("helper", Pending((PendingCall("approval", "1", "t", "{}"),))),
+    ReplayError("reason"),
+    UnknownRunError("reason"),
+    ReplayGapError(7),
+    ReplayFullError("reason"),
 ]
 
 
