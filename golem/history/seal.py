@@ -78,7 +78,7 @@ def seal(history: Iterable[Message], keys: Keys) -> list[Message]:
             drop it), is no message or malformed, or could not be loaded again once stored.
         ValueError: No key, or one that is no bytes or shorter than 16.
     """
-    known = _keys(keys)
+    known = checked_keys(keys)
     return _sealed(checked(history), known)
 
 
@@ -111,7 +111,7 @@ def verify(history: Iterable[Message], keys: Keys) -> SealReport:
         HistoryError: Something is no message or malformed.
         ValueError: No key, or one that is no bytes or shorter than 16.
     """
-    known = _keys(keys)
+    known = checked_keys(keys)
     return _report(checked(history), known)
 
 
@@ -213,7 +213,8 @@ def _placed(index: int) -> Generator[None]:
         raise HistoryError(str(error), index=index) from error
 
 
-def _keys(keys: Keys) -> list[bytes]:
+def checked_keys(keys: Keys) -> list[bytes]:
+    """The keys, checked: at least one, each of at least 16 bytes. Raises ValueError."""
     one = isinstance(keys, (bytes, bytearray, memoryview, str)) or not isinstance(keys, Iterable)
     given: list[object] = [keys] if one else list(cast("Iterable[object]", keys))
     if not given:

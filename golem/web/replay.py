@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import Final, Literal, NamedTuple, Protocol, runtime_checkable
 
 import anyio
@@ -84,7 +84,7 @@ class Replay(Protocol):
         """
         ...
 
-    def read(self, run_id: str, after: int = -1) -> AsyncIterator[Recorded]:
+    def read(self, run_id: str, after: int = -1) -> AsyncGenerator[Recorded, None]:
         """Every event with a higher `seq`, in order, once each, those to come included.
 
         Ends behind the terminal event. Close it when leaving early (``contextlib.aclosing``).

@@ -1,7 +1,8 @@
 """The record of served runs in an SQLite file: it outlives the process, and processes share it.
 
-What is done with it is SQL; how it is done, off the event loop, stands in ``sqlite_worker``. A run whose process has died is found by the lock that every process holds on a
-file of its own for as long as it lives: whoever gets that lock knows that its holder is gone.
+What is done with it is SQL; how it is done, off the event loop, stands in ``sqlite_worker``. A run
+whose process has died is found by the lock that every process holds on a file of its own for as
+long as it lives: whoever gets that lock knows that its holder is gone.
 """
 
 from __future__ import annotations

@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import random
 import sqlite3
-import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import anyio
 import anyio.lowlevel
+import anyio.to_thread
 import pytest
 
 from golem.errors import ReplayFullError, ReplayGapError, UnknownRunError
@@ -284,6 +284,11 @@ async def test_all_runs_together_are_bounded_in_memory() -> None:
 # On disk
 
 
+def life_lines(place: Path) -> int:
+    """How many processes have the file open."""
+    return len(list(place.glob("*.live")))
+
+
 async def test_a_file_outlives_who_wrote_it(tmp_path: Path) -> None:
     path = tmp_path / "replay.db"
     first = SQLiteReplay(path)
@@ -300,7 +305,7 @@ async def test_a_file_outlives_who_wrote_it(tmp_path: Path) -> None:
     assert record.paused == b"history"
     assert await second.claim("paused", "other")
     await second.aclose()
-    assert list(tmp_path.glob("*.live")) == []
+    assert life_lines(tmp_path) == 0
 
 
 async def test_two_processes_read_one_run(tmp_path: Path) -> None:
@@ -342,16 +347,16 @@ asyncio.run(main())
 
 async def test_a_run_whose_process_has_died_ends_as_interrupted(tmp_path: Path) -> None:
     path = tmp_path / "replay.db"
-    with subprocess.Popen(
-        [sys.executable, "-c", CRASHES, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as process:
+    command = [sys.executable, "-c", CRASHES, str(path)]
+    async with await anyio.open_process(command, stderr=None) as process:
         assert process.stdout is not None
-        assert process.stdout.readline() == b"ready\n"
+        assert process.stdin is not None
+        assert (await process.stdout.receive()).strip() == b"ready"
         replay = SQLiteReplay(path)
         record = await replay.record("r")
         assert record is not None
         assert record.state == "running"
-        assert len(list(tmp_path.glob("*.live"))) == 2
+        assert life_lines(tmp_path) == 2
         events: list[tuple[int, bytes]] = []
 
         async def follow() -> None:
@@ -360,7 +365,7 @@ async def test_a_run_whose_process_has_died_ends_as_interrupted(tmp_path: Path) 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(follow)
             await anyio.sleep(0.05)
-            process.communicate(b"die\n")
+            await process.stdin.send(b"die\n")
     assert [seq for seq, _ in events] == [0, 1, 2]
     assert decode_event(events[-1][1]) == RunStopped("r", "c", 2, INTERRUPTED)
     record = await replay.record("r")
@@ -368,7 +373,7 @@ async def test_a_run_whose_process_has_died_ends_as_interrupted(tmp_path: Path) 
     assert record.state == "interrupted"
     with pytest.raises(ValueError, match="is over"):
         await replay.append("r", 3, b"{}")
-    assert len(list(tmp_path.glob("*.live"))) == 1
+    assert life_lines(tmp_path) == 1
     await replay.aclose()
 
 
