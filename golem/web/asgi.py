@@ -23,10 +23,12 @@ from collections.abc import (
     Mapping,
 )
 from contextlib import aclosing, asynccontextmanager
+from functools import partial
 from http import HTTPStatus
 from typing import Any, Final, Literal, NamedTuple, get_args
 
 import anyio
+import anyio.lowlevel
 import anyio.to_thread
 import msgspec
 
@@ -381,7 +383,9 @@ class App:
             return
         async with self._runs.carried(served) as events:
             record = await self._runs.owned(served.run_id, served.identity)
-            await self._send_events(http, events, record, dialect)
+
+            gone = partial(self._runs.let_go, served)
+            await self._send_events(http, events, record, dialect, gone=gone)
 
     async def _send_events(
         self,
@@ -391,6 +395,7 @@ class App:
         dialect: Dialect,
         *,
         after: str | None = None,
+        gone: Callable[[], Awaitable[None]] = anyio.lowlevel.checkpoint,
     ) -> None:
         async with aclosing(events):
             stream = sse(events, encode=dialect.encode, ping=self._ping, after=after)
@@ -405,7 +410,7 @@ class App:
             if after is None and self._is_golem(dialect):
                 hello = Frame(record.report, event="intake").encode()
             async with aclosing(stream):  # type: ignore[type-var]
-                await http.stream(fields, hello, stream, self._send_timeout)
+                await http.stream(fields, hello, stream, send_timeout=self._send_timeout, gone=gone)
 
     # What a request says
 
@@ -435,6 +440,7 @@ class Exchange:
         self.receive = receive
         self._send = send
         self.answered = False
+        self._writing_since: float | None = None
 
     async def answer(
         self, status: int, value: object, fields: Mapping[str, str] | None = None
@@ -448,44 +454,62 @@ class Exchange:
         fields: Mapping[str, str],
         hello: bytes,
         chunks: AsyncIterator[bytes],
+        *,
         send_timeout: float,
+        gone: Callable[[], Awaitable[None]],
     ) -> None:
-        """Answer with these bytes as they come, until they end or the client has gone."""
+        """Answer with these bytes as they come, until they end or the client has gone.
+
+        Then `gone` is called, whatever the server may still be writing. Who takes nothing for
+        `send_timeout` seconds counts as gone.
+        """
         self.answered = True
         start = {"type": "http.response.start", "status": 200, "headers": encoded(fields)}
         async with anyio.create_task_group() as tasks:
 
-            async def watch() -> None:
-                while (await self.receive())["type"] != "http.disconnect":
-                    pass
+            async def until(client_has_gone: Callable[[], Awaitable[None]]) -> None:
+                await client_has_gone()
                 tasks.cancel_scope.cancel()
+                with anyio.CancelScope(shield=True):
+                    await gone()
 
-            tasks.start_soon(watch)
-            gone = True
-            with anyio.CancelScope() as scope:
-                try:
-                    await self._timed(start, send_timeout)
-                    if hello:
-                        await self._chunk(hello, send_timeout)
-                    async for chunk in chunks:
-                        await self._chunk(chunk, send_timeout)
-                    gone = False
-                except (OSError, TimeoutError):
-                    scope.cancel()
-                except ReplayError as error:  # what is told to who comes back for the rest
-                    _log.info("an event stream ended early: %s", error)
-                    gone = False
-            if not gone:
-                await self._send({"type": "http.response.body", "body": b""})
+            tasks.start_soon(until, self._disconnected)
+            tasks.start_soon(until, partial(self._stalled, send_timeout))
+            try:
+                await self._write(start)
+                if hello:
+                    await self._write(_chunk(hello))
+                async for chunk in chunks:
+                    await self._write(_chunk(chunk))
+                await self._write({"type": "http.response.body", "body": b""})
+            except OSError:
+                pass  # the client has gone
+            except ReplayError as error:  # who comes back for the rest is told
+                _log.info("an event stream ended early: %s", error)
+                await self._write({"type": "http.response.body", "body": b""})
             tasks.cancel_scope.cancel()
 
-    async def _chunk(self, chunk: bytes, send_timeout: float) -> None:
-        event = {"type": "http.response.body", "body": chunk, "more_body": True}
-        await self._timed(event, send_timeout)
+    async def _write(self, event: dict[str, Any]) -> None:
+        self._writing_since = anyio.current_time()
+        await self._send(event)
+        self._writing_since = None
 
-    async def _timed(self, event: dict[str, Any], send_timeout: float) -> None:
-        with anyio.fail_after(send_timeout):
-            await self._send(event)
+    async def _disconnected(self) -> None:
+        while (await self.receive())["type"] != "http.disconnect":
+            pass
+
+    async def _stalled(self, seconds: float) -> None:
+        """Until one write takes so long. No deadline on the write: a server may shield it."""
+        while True:
+            since = self._writing_since
+            late_at = (anyio.current_time() if since is None else since) + seconds
+            await anyio.sleep(late_at - anyio.current_time())
+            if since is not None and self._writing_since == since:
+                return
+
+
+def _chunk(data: bytes) -> dict[str, Any]:
+    return {"type": "http.response.body", "body": data, "more_body": True}
 
 
 async def _off_the_loop(work: Callable[[], Admitted], size: int) -> Admitted:

@@ -109,6 +109,7 @@ class Served:
         self.scope = anyio.CancelScope()
         self.recorded: Terminal | None = None  # as it is in the record
         self.ended = anyio.Event()  # that is there
+        self.settling = False
         self.settled = anyio.Event()  # and everybody has been told
 
 
@@ -239,7 +240,7 @@ class Runs:
                 report=msgspec.json.encode(report),
             )
         except ReplayFullError as error:
-            self._let_go(served)
+            self._forget(served)
             raise _unavailable("busy", str(error)) from error
         except BaseException:
             await self._call_off(served, conversation)
@@ -253,7 +254,7 @@ class Runs:
                 await self.replay.finish(served.run_id, 0, ending)
             except Exception:  # noqa: BLE001 - what went wrong before is raised
                 _log.exception("run %s did not begin, and its record has no end", served.run_id)
-        self._let_go(served)
+        self._forget(served)
 
     # Recording
 
@@ -269,10 +270,10 @@ class Runs:
                     await self._record(served, event)
                 except Exception:  # noqa: BLE001 - a run that nobody can follow is ended
                     _log.exception("event %d of run %s is lost", event.seq, served.run_id)
-                    served.scope.cancel()
+                    await served.stream.stop("now")
             if scope.cancelled_caught:
                 _log.error("event %d of run %s is lost: too slow", event.seq, served.run_id)
-                served.scope.cancel()
+                await served.stream.stop("now")
             if also is not None:
                 done = also(event)
                 if inspect.isawaitable(done):
@@ -313,7 +314,7 @@ class Runs:
                 async with aclosing(self._events(served)) as events:
                     yield events
         finally:
-            await self._settle(served)
+            await self.let_go(served)
 
     def detach(self, served: Served) -> None:
         """Have the run carried out in the background, whoever reads its record."""
@@ -336,9 +337,16 @@ class Runs:
             if served.stream.outcome is None:
                 raise
 
-    async def _settle(self, served: Served) -> None:
-        """Close the run, and see that its end is recorded and told; shielded, within a deadline."""
+    async def let_go(self, served: Served) -> None:
+        """Close the run, and see that its end is recorded and told; shielded, within a deadline.
+
+        From any task, also while another reads it.
+        """
         with anyio.CancelScope(shield=True):
+            if served.settling:
+                await served.settled.wait()
+                return
+            served.settling = True
             try:
                 await served.stream.aclose()
                 outcome = served.stream.outcome
@@ -349,7 +357,7 @@ class Runs:
             except Exception:  # noqa: BLE001 - closing goes on
                 _log.exception("the end of run %s is not recorded", served.run_id)
             finally:
-                self._let_go(served)
+                self._forget(served)
 
     async def _tell_end(self, served: Served, outcome: Terminal | None) -> None:
         if self._on_end is None or outcome is None:
@@ -364,7 +372,7 @@ class Runs:
         if scope.cancelled_caught:
             _log.error("on_end of run %s took more than %g s", served.run_id, CLEANUP_SECONDS)
 
-    def _let_go(self, served: Served) -> None:
+    def _forget(self, served: Served) -> None:
         self._going_on.pop(served.run_id, None)
         self._tasks.pop(served.run_id, None)
         served.settled.set()
@@ -419,12 +427,12 @@ class Runs:
             async with anyio.create_task_group() as tasks:
                 for served in list(self._going_on.values()):
                     tasks.start_soon(self._end, served)
-        late = list(self._going_on.values())
-        for served in late:
-            served.scope.cancel()
         with anyio.move_on_after(CLEANUP_SECONDS):
-            for served in late:
-                await served.settled.wait()
+            async with anyio.create_task_group() as tasks:
+                for served in list(self._going_on.values()):
+                    served.scope.cancel()
+                    # A server may hold on to a write that nothing can cancel, and to who waits.
+                    tasks.start_soon(self.let_go, served)
 
     @staticmethod
     async def _end(served: Served) -> None:

@@ -7,7 +7,7 @@ import json
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import anyio
 import hypercorn.asyncio
@@ -17,7 +17,8 @@ import sniffio
 import uvicorn
 from anyio.abc import SocketStream
 
-SERVERS = {"asyncio": ["uvicorn", "hypercorn"], "trio": ["hypercorn"]}
+SERVERS = [("asyncio", "uvicorn"), ("asyncio", "hypercorn"), ("trio", "hypercorn")]
+"""Which servers run on which backend."""
 
 
 class _Uvicorn(uvicorn.Server):
@@ -27,10 +28,9 @@ class _Uvicorn(uvicorn.Server):
 
 
 @contextlib.asynccontextmanager
-async def served(app: Any, server: str = "", **options: Any) -> AsyncIterator[int]:
-    """The app behind a server of the current backend, on a port of the loopback."""
+async def served(app: Any, name: str) -> AsyncIterator[int]:
+    """The app behind that server on the current backend, on a port of the loopback."""
     backend = sniffio.current_async_library()
-    name = server or SERVERS[backend][0]
     with socket.socket() as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(("127.0.0.1", 0))
@@ -40,7 +40,7 @@ async def served(app: Any, server: str = "", **options: Any) -> AsyncIterator[in
         async with anyio.create_task_group() as tasks:
             if name == "uvicorn":
                 config = uvicorn.Config(
-                    app, log_level="critical", timeout_graceful_shutdown=1, lifespan="on", **options
+                    app, log_level="critical", timeout_graceful_shutdown=1, lifespan="on"
                 )
                 uvicorn_server = _Uvicorn(config)
                 tasks.start_soon(uvicorn_server.serve, [listener])
@@ -76,28 +76,26 @@ class Answer:
     headers: dict[str, str]
     rest: bytes
     body: bytes = b""
+    text: bytes = b""
 
     @property
     def json(self) -> Any:
         return json.loads(self.body)
 
-    async def chunks(self) -> AsyncIterator[bytes]:
-        """The pieces of a chunked body."""
-        while True:
-            while b"\r\n" not in self.rest:
-                self.rest += await self.stream.receive()
-            size, _, self.rest = self.rest.partition(b"\r\n")
-            length = int(size, 16)
-            while len(self.rest) < length + 2:
-                self.rest += await self.stream.receive()
-            piece, self.rest = self.rest[:length], self.rest[length + 2 :]
-            if not length:
-                return
-            yield piece
+    async def chunk(self) -> bytes:
+        """The next piece of a chunked body; nothing at its end."""
+        while b"\r\n" not in self.rest:
+            self.rest += await self.stream.receive()
+        size, _, self.rest = self.rest.partition(b"\r\n")
+        length = int(size, 16)
+        while len(self.rest) < length + 2:
+            self.rest += await self.stream.receive()
+        piece, self.rest = self.rest[:length], self.rest[length + 2 :]
+        return piece
 
     async def read(self) -> bytes:
         if self.headers.get("transfer-encoding") == "chunked":
-            async for piece in self.chunks():
+            while piece := await self.chunk():
                 self.body += piece
         else:
             length = int(self.headers.get("content-length", 0))
@@ -106,22 +104,28 @@ class Answer:
             self.body, self.rest = self.rest[:length], self.rest[length:]
         return self.body
 
-    async def events(self) -> AsyncIterator[Sent]:
-        """The server-sent events."""
-        text = b""
-        async for piece in self.chunks():
-            text += piece
-            while b"\n\n" in text:
-                block, _, text = text.partition(b"\n\n")
-                sent = Sent()
-                for line in block.split(b"\n"):
-                    name, _, value = line.partition(b": ")
-                    if name == b"data":
-                        sent.data += value.decode()
-                    elif name in (b"id", b"event"):
-                        setattr(sent, name.decode(), value.decode())
-                if sent.data:
-                    yield sent
+    def events(self) -> Self:
+        """The server-sent events, from where the last reading stopped."""
+        return self
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Sent:
+        while True:
+            while b"\n\n" not in self.text:
+                piece = await self.chunk()
+                if not piece:
+                    raise StopAsyncIteration
+                self.text += piece
+            block, _, self.text = self.text.partition(b"\n\n")
+            sent = Sent()
+            for line in block.decode().split("\n"):
+                name, _, value = line.partition(": ")
+                if name in ("data", "id", "event"):
+                    setattr(sent, name, getattr(sent, name) + value)
+            if sent.data:
+                return sent
 
 
 @dataclass

@@ -527,3 +527,18 @@ async def test_the_log_is_quiet_about_what_clients_do(caplog: pytest.LogCaptureF
             await ask.post("/runs", content=b"{", headers=JSON)
             await ask.get("/runs/x")
     assert caplog.records == []
+
+
+async def test_other_scopes_are_declined() -> None:
+    sent: list[Any] = []
+
+    async def send(event: Any) -> None:
+        sent.append(event)
+
+    async def receive() -> Any:
+        return {"type": "websocket.connect"}
+
+    await app(agent_for)({"type": "websocket"}, receive, send)
+    assert sent == [{"type": "websocket.close", "code": 1008}]
+    with pytest.raises(ValueError, match="'mail'"):
+        await app(agent_for)({"type": "mail"}, receive, send)
