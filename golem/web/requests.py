@@ -8,7 +8,7 @@ assert is refused with that report, not silently dropped, unless the application
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final, Literal, NamedTuple, TypeVar
 
@@ -169,7 +169,7 @@ def golem_body(data: bytes, max_messages: int) -> Posted:
     return Posted(
         _history(members, max_messages),
         _prompt(members),
-        _identifier(members, "conversationId"),
+        identifier(members, "conversationId"),
     )
 
 
@@ -206,7 +206,7 @@ class StopOrder(Struct, frozen=True, forbid_unknown_fields=True):
 
 def stop_body(data: bytes) -> StopOrder:
     """``{"when", "within"}``; nothing at all is the defaults. Raises Refusal."""
-    order: StopOrder = _decode(data or b"{}", StopOrder, "the body")
+    order: StopOrder = decoded(data or b"{}", StopOrder, "the body")
     if order.within is not None and not 0 <= order.within <= 86_400:
         raise _malformed("`within` is a number of seconds from 0 to a day")
     return order
@@ -245,10 +245,11 @@ def clean(value: object) -> str:
 
 
 def _member(members: Mapping[str, bytes], name: str, kind: Any, default: T) -> T:
-    return _decode(members[name], kind, f"`{name}`") if name in members else default
+    return decoded(members[name], kind, f"`{name}`") if name in members else default
 
 
-def _decode(data: bytes, kind: Any, what: str) -> Any:
+def decoded(data: bytes, kind: Any, what: str) -> Any:
+    """What the JSON says, as that type. Raises Refusal, which calls it `what`."""
     try:
         return msgspec.json.decode(without_lone_surrogates(data), type=kind)
     except RecursionError:
@@ -257,7 +258,8 @@ def _decode(data: bytes, kind: Any, what: str) -> Any:
         raise _malformed(f"{what} is not what it should be: {clean(error)}") from None
 
 
-def _identifier(members: Mapping[str, bytes], name: str) -> str:
+def identifier(members: Mapping[str, bytes], name: str) -> str:
+    """An id that the client chose, of bounded length. Raises Refusal."""
     found: str = _member(members, name, str, "")
     if len(found) > _ID_LENGTH:
         raise _malformed(f"`{name}` may have {_ID_LENGTH} characters")
@@ -317,7 +319,3 @@ def _malformed(message: str) -> Refusal:
 
 def _unprocessable(code: str, message: str, *, detail: object = None) -> Refusal:
     return Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, code, message, detail=detail)
-
-
-Reader = Callable[[bytes, int], Posted]
-"""Reads the body of one protocol; the number is how many messages it may have."""

@@ -386,6 +386,15 @@ class Runs:
             raise not_found()
         return record
 
+    async def waiting(self, conversation_id: str, identity: str) -> RunRecord | None:
+        """The last run of that conversation, where it waits for the identity's answers."""
+        if not conversation_id:
+            return None
+        record = await self.replay.latest(conversation_id)
+        if record is None or record.owner != identity:
+            return None
+        return record if record.state == "paused" and not record.resumed_by else None
+
     async def recorded(
         self, run_id: str, after: int = -1
     ) -> AsyncGenerator[Event | UnknownEvent, None]:
