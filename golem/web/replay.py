@@ -23,6 +23,7 @@ RunState = Literal["running", "ended", "paused", "interrupted"]
 """``interrupted``: the process that carried the run out has died."""
 
 MIB: Final = 1024 * 1024
+NEVER: Final = float("inf")
 
 
 class RunRecord(Struct, frozen=True):
@@ -143,7 +144,7 @@ class _Kept:
         self.record = record
         self.events: deque[Recorded] = deque()
         self.size = 0
-        self.forget_at = float("inf")
+        self.forget_at = NEVER
         self.changed = anyio.Event()
 
     def drop_oldest(self) -> int:
@@ -188,6 +189,7 @@ class MemoryReplay:
         self._ended: dict[str, None] = {}  # in the order they ended, paused ones not among them
         self._latest: dict[str, str] = {}  # conversation to run
         self._size = 0
+        self._forgets_at = NEVER  # the next time something is to be forgotten
 
     def __repr__(self) -> str:
         return f"MemoryReplay({len(self._runs)} runs, {self._size} bytes)"
@@ -217,7 +219,7 @@ class MemoryReplay:
         self._keep(kept, seq, data)
         state: RunState = "paused" if paused else "ended"
         kept.record = replace(kept.record, state=state, paused=paused)
-        kept.forget_at = self._clock() + (self._paused_ttl if paused else self._ttl)
+        self._forget_in(kept, self._paused_ttl if paused else self._ttl)
         if not paused:
             self._ended[run_id] = None
         self._tell(kept)
@@ -251,7 +253,7 @@ class MemoryReplay:
         if kept.record.state != "paused" or kept.record.resumed_by:
             return False
         kept.record = replace(kept.record, resumed_by=by, paused=b"")
-        kept.forget_at = self._clock() + self._ttl
+        self._forget_in(kept, self._ttl)
         self._ended[run_id] = None
         return True
 
@@ -279,10 +281,17 @@ class MemoryReplay:
         kept.changed.set()
         kept.changed = anyio.Event()
 
+    def _forget_in(self, kept: _Kept, seconds: float) -> None:
+        kept.forget_at = self._clock() + seconds
+        self._forgets_at = min(self._forgets_at, kept.forget_at)
+
     def _forget_old(self) -> None:
         now = self._clock()
+        if now < self._forgets_at:
+            return
         for run_id in [run_id for run_id, kept in self._runs.items() if kept.forget_at <= now]:
             self._forget(run_id)
+        self._forgets_at = min((kept.forget_at for kept in self._runs.values()), default=NEVER)
 
     def _forget_first(self) -> bool:
         """Forget the run that ended first; False where there is none."""

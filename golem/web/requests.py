@@ -230,9 +230,7 @@ def read_members(data: bytes, known: Sequence[str] | None = None) -> dict[str, b
     except RecursionError:
         raise _malformed("the body is nested too deeply") from None
     except (msgspec.DecodeError, UnicodeError, ValueError) as error:
-        raise Refusal(
-            HTTPStatus.BAD_REQUEST, "invalid_json", f"the body is not JSON: {clean(error)}"
-        ) from None
+        raise _no_json(error) from None
     unknown = [name for name in members if known is not None and name not in known]
     if unknown:
         raise _malformed(f"the body has no member {clean(unknown[0])!r}; known are: {known}")
@@ -254,8 +252,10 @@ def decoded(data: bytes, kind: Any, what: str) -> Any:
         return msgspec.json.decode(without_lone_surrogates(data), type=kind)
     except RecursionError:
         raise _malformed(f"{what} is nested too deeply") from None
-    except (msgspec.DecodeError, UnicodeError, TypeError, ValueError) as error:
+    except (msgspec.ValidationError, UnicodeError, TypeError) as error:
         raise _malformed(f"{what} is not what it should be: {clean(error)}") from None
+    except (msgspec.DecodeError, ValueError) as error:
+        raise _no_json(error) from None
 
 
 def identifier(members: Mapping[str, bytes], name: str) -> str:
@@ -311,6 +311,11 @@ def too_many(max_messages: int) -> Refusal:
         f"a conversation may have {max_messages} messages",
         detail={"maxMessages": max_messages},
     )
+
+
+def _no_json(error: Exception) -> Refusal:
+    message = f"the body is not JSON: {clean(error)}"
+    return Refusal(HTTPStatus.BAD_REQUEST, "invalid_json", message)
 
 
 def _malformed(message: str) -> Refusal:
