@@ -18,6 +18,10 @@ from golem.web.from_chat import messages_from_chat as messages_from_chat
 from golem.web.from_ui import answers_from_ui as answers_from_ui
 from golem.web.from_ui import messages_from_ui as messages_from_ui
 from golem.web.golem_events import golem_events as golem_events
+from golem.web.replay import MemoryReplay as MemoryReplay
+from golem.web.replay import Replay as Replay
+from golem.web.replay import RunRecord as RunRecord
+from golem.web.replay_sqlite import SQLiteReplay as SQLiteReplay
 from golem.web.sse import HEADERS as HEADERS
 from golem.web.sse import EventStream as EventStream
 from golem.web.sse import sse as sse

@@ -186,7 +186,7 @@ class App:
             await self._route(http, identity)
         except Refusal as refusal:
             await http.answer(refusal.status, refusal.body(), refusal.headers)
-        except (Disconnected, OSError):
+        except Disconnected:
             pass  # nobody is there to be answered
         except Exception:
             _log.exception("a request failed")

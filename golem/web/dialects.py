@@ -9,8 +9,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
-import msgspec
-from msgspec import Raw, Struct
+from msgspec import Struct
 
 from golem.deferral import DeferredResults, Pending
 from golem.errors import HistoryError
@@ -26,11 +25,11 @@ from golem.web.golem_events import golem_events
 from golem.web.requests import (
     Posted,
     bad_history,
+    check_count,
     decoded,
     golem_body,
     identifier,
     read_members,
-    too_many,
 )
 from golem.web.ui_messages import ui_messages
 
@@ -177,7 +176,7 @@ def _posted(
     """A conversation whose last message, where it is the user's, is what is said now."""
     members = read_members(body)
     messages = members.get("messages", b"[]")
-    _count(messages, max_messages)
+    check_count(messages, max_messages)
     try:
         history = read(messages)
     except HistoryError as error:
@@ -187,15 +186,6 @@ def _posted(
         prompt = history[-1]
         history = history[:-1]
     return Posted(history, prompt, identifier(members, id_name) if id_name else "")
-
-
-def _count(messages: bytes, max_messages: int) -> None:
-    try:
-        found = len(msgspec.json.decode(messages, type=list[Raw]))
-    except (msgspec.DecodeError, RecursionError, UnicodeError):
-        return  # the reader says better what is wrong
-    if found > max_messages:
-        raise too_many(max_messages)
 
 
 def _answers(

@@ -8,6 +8,7 @@ from functools import partial
 from http import HTTPStatus
 from typing import Any, Final, TypeVar
 
+import anyio
 import anyio.lowlevel
 import anyio.to_thread
 import msgspec
@@ -67,6 +68,7 @@ class Endpoints:
         self._body_timeout = body_timeout
         self._send_timeout = send_timeout
         self._ping = ping
+        self._threads = anyio.CapacityLimiter(4)  # never behind tools that block theirs
 
     # Beginning
 
@@ -122,7 +124,7 @@ class Endpoints:
 
     async def _begun(self, dialect: Dialect, body: bytes, identity: str) -> tuple[Served, bool]:
         """The run that a body begins, and whether it resumes a paused one."""
-        posted = await _off_the_loop(
+        posted = await self._off_the_loop(
             lambda: dialect.read(body, self._intake.max_messages), len(body)
         )
         waiting = await self._runs.waiting(posted.conversation_id, identity)
@@ -133,10 +135,15 @@ class Endpoints:
                 run_id = waiting.run_id
                 return await self._runs.resume(run_id, identity, answers, self._intake), True
         usual = dialect.system_is_usual
-        admitted = await _off_the_loop(
+        admitted = await self._off_the_loop(
             lambda: self._intake.admit(posted, identity, system_is_usual=usual), len(body)
         )
         return await self._runs.begin(identity, admitted), False
+
+    async def _off_the_loop(self, work: Callable[[], T], size: int) -> T:
+        if size < _LARGE:
+            return work()
+        return await anyio.to_thread.run_sync(work, limiter=self._threads)
 
     # What is known of a run
 
@@ -299,12 +306,6 @@ def _transcript(ended: AnyEvent) -> list[Message]:
         return ended.result.messages
     partial = getattr(ended, "partial", None)
     return [] if partial is None else partial.resume_messages
-
-
-async def _off_the_loop(work: Callable[[], T], size: int) -> T:
-    if size < _LARGE:
-        return work()
-    return await anyio.to_thread.run_sync(work)
 
 
 def _is_all(record: RunRecord, place: Place) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 
 from golem.errors import ReplayError
-from golem.web.http import Receive, Scope, Send, answer, encoded
+from golem.web.http import Disconnected, Receive, Scope, Send, answer, encoded
 
 _log = logging.getLogger("golem")
 
@@ -31,7 +31,8 @@ class Exchange:
     ) -> None:
         """Answer with JSON."""
         self.answered = True
-        await answer(self._send, status, value, fields)
+        with suppress(Disconnected):
+            await answer(self._write_out, status, value, fields)
 
     async def stream(
         self,
@@ -51,7 +52,7 @@ class Exchange:
         start = {"type": "http.response.start", "status": 200, "headers": encoded(fields)}
 
         async def write() -> None:
-            with suppress(OSError):  # the client has gone
+            with suppress(Disconnected):
                 await self._write(start)
                 try:
                     if hello:
@@ -86,8 +87,14 @@ class Exchange:
 
     async def _write(self, event: dict[str, Any]) -> None:
         self._writing_since = anyio.current_time()
-        await self._send(event)
+        await self._write_out(event)
         self._writing_since = None
+
+    async def _write_out(self, event: MutableMapping[str, Any]) -> None:
+        try:
+            await self._send(event)
+        except OSError as error:  # how servers say that the client has gone, where they do
+            raise Disconnected from error
 
     async def _disconnected(self) -> None:
         while (await self.receive())["type"] != "http.disconnect":

@@ -268,20 +268,21 @@ def identifier(members: Mapping[str, bytes], name: str) -> str:
 
 def _history(members: Mapping[str, bytes], max_messages: int) -> list[Message]:
     text = members.get("history", b"[]")
-    return loaded(text, max_messages)
-
-
-def loaded(text: bytes, max_messages: int) -> list[Message]:
-    """The messages of a posted history; counted before they are read. Raises Refusal."""
-    try:
-        if len(msgspec.json.decode(text, type=list[Raw])) > max_messages:
-            raise too_many(max_messages)
-    except (msgspec.DecodeError, RecursionError, UnicodeError):
-        pass  # the reader below says better what is wrong, and takes lone surrogates
+    check_count(text, max_messages)
     try:
         return load_history(text)
     except HistoryError as error:
         raise bad_history(error) from error
+
+
+def check_count(messages: bytes, max_messages: int) -> None:
+    """Raise Refusal for an array of more messages than may be posted, before any is read."""
+    try:
+        found = len(msgspec.json.decode(messages, type=list[Raw]))
+    except (msgspec.DecodeError, RecursionError, UnicodeError):
+        return  # whoever reads it says better what is wrong, and takes lone surrogates
+    if found > max_messages:
+        raise too_many(max_messages)
 
 
 def _prompt(members: Mapping[str, bytes]) -> UserMessage | None:

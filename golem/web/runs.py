@@ -24,7 +24,7 @@ from golem.agent import Agent
 from golem.closing import CLEANUP_SECONDS
 from golem.codec import dump_history, load_history
 from golem.deferral import NOTHING_PENDING, DeferredResults, Pending, PendingCall
-from golem.errors import HistoryError, ReplayFullError, RunError
+from golem.errors import HistoryError, ReplayFullError, RunError, UnknownRunError
 from golem.events import (
     TERMINAL,
     Event,
@@ -65,6 +65,9 @@ MayAnswer = Callable[[str, PendingCall], Awaitable[bool] | bool]
 """Whether that identity may answer that call of a run of its own."""
 
 _log = logging.getLogger("golem")
+
+_RECORD_SECONDS: Final = 30.0
+"""How long keeping one event may take, before the run is ended instead."""
 
 _WAIT_SECONDS: Final = 5.0
 """How long a request to stop a run waits to tell how it ended."""
@@ -252,6 +255,8 @@ class Runs:
         with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
             try:
                 await self.replay.finish(served.run_id, 0, ending)
+            except UnknownRunError:
+                pass  # it has none
             except Exception:  # noqa: BLE001 - what went wrong before is raised
                 _log.exception("run %s did not begin, and its record has no end", served.run_id)
         self._forget(served)
@@ -265,7 +270,7 @@ class Runs:
 
         async def record(event: Event) -> None:
             # Shielded: what a client may be shown must be there when it comes back for it.
-            with anyio.move_on_after(CLEANUP_SECONDS, shield=True) as scope:
+            with anyio.move_on_after(_RECORD_SECONDS, shield=True) as scope:
                 try:
                     await self._record(served, event)
                 except Exception:  # noqa: BLE001 - a run that nobody can follow is ended
@@ -350,14 +355,24 @@ class Runs:
             try:
                 await served.stream.aclose()
                 outcome = served.stream.outcome
-                if served.recorded is None and outcome is not None:
-                    with anyio.move_on_after(CLEANUP_SECONDS):
-                        await self._record(served, outcome)
-                await self._tell_end(served, served.recorded or outcome)
-            except Exception:  # noqa: BLE001 - closing goes on
-                _log.exception("the end of run %s is not recorded", served.run_id)
+                if outcome is not None:
+                    await self._keep_end(served, outcome)
+                    await self._tell_end(served, served.recorded or outcome)
+            except Exception:  # noqa: BLE001 - there is nobody to raise it to
+                _log.exception("run %s failed unforeseen", served.run_id)
             finally:
                 self._forget(served)
+
+    async def _keep_end(self, served: Served, outcome: Terminal) -> None:
+        """Record the end, where the observer could not."""
+        with anyio.move_on_after(CLEANUP_SECONDS):
+            try:
+                if served.recorded is None:
+                    record = await self.replay.record(served.run_id)
+                    if record is not None and not record.over:
+                        await self._record(served, outcome)
+            except Exception:  # noqa: BLE001 - who began it is told all the same
+                _log.exception("the end of run %s is not recorded", served.run_id)
 
     async def _tell_end(self, served: Served, outcome: Terminal | None) -> None:
         if self._on_end is None or outcome is None:

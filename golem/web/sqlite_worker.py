@@ -26,6 +26,7 @@ class _Job(Generic[T]):
         self._value: T | None = None
         self._error: BaseException | None = None
         self.done = False
+        self.called = anyio.Event()  # it is done, or its turn to see to what is waiting
 
     def carry_out(self, db: sqlite3.Connection) -> None:
         """Do it; only an error of the file itself is raised, and ends the batch."""
@@ -58,7 +59,8 @@ class Worker:
         self._db: sqlite3.Connection | None = None
         self._closed = False
         self._queue: list[_Job[Any]] = []
-        self._turn = anyio.Lock()
+        self._begun: list[_Job[Any]] = []  # taken from the queue, and not told yet
+        self._leader: _Job[Any] | None = None  # whose turn it is to have a batch done
         self._threads = anyio.CapacityLimiter(1)  # never behind tools that block theirs
         self._busy = threading.Lock()
 
@@ -66,21 +68,42 @@ class Worker:
         """Have it done, with whatever else waits for its turn."""
         job = _Job(work)
         self._queue.append(job)
+        if self._leader is None:
+            self._leader = job
         try:
-            async with self._turn:
-                # A leader that was cancelled leaves a thread behind, which may have this job.
-                while not job.done:
-                    batch, self._queue = self._queue, []
-                    await self._run(partial(self._carry_out, batch))
+            if self._leader is not job:
+                await job.called.wait()
+            while not job.done:
+                await self._next_batch()
         finally:
-            if job in self._queue:
-                self._queue.remove(job)
+            if not job.done:  # nobody waits for it any more, and nobody may be waited for in vain
+                self._queue = [other for other in self._queue if other is not job]
+                self._begun = [other for other in self._begun if other is not job]
+            if self._leader is job:
+                self._hand_over()
         return job.result()
 
     async def close(self, then: Callable[[], None]) -> None:
         """Close the file behind what is being done; for good."""
-        async with self._turn:
-            await self._run(partial(self._shut, then))
+        await self._run(partial(self._shut, then))
+
+    async def _next_batch(self) -> None:
+        batch, self._queue = self._queue, []
+        self._begun += batch
+        await self._run(partial(self._carry_out, batch))
+
+    def _hand_over(self) -> None:
+        """Tell those whose work is done; the first of the others leads.
+
+        A leader whose task was killed leaves a thread at work: then the next one waits for that.
+        """
+        for job in self._begun:
+            if job.done:
+                job.called.set()
+        self._begun = [job for job in self._begun if not job.done]
+        self._leader = next(iter((*self._begun, *self._queue)), None)
+        if self._leader is not None:
+            self._leader.called.set()
 
     async def _run(self, work: Callable[[], None]) -> None:
         with anyio.CancelScope(shield=True):

@@ -53,6 +53,7 @@ async def served(app: Any, name: str) -> AsyncIterator[int]:
                 settings.bind = [f"fd://{listener.detach()}"]
                 settings.loglevel = "CRITICAL"
                 settings.graceful_timeout = 1.0
+                settings.backlog = 1000
                 settings.keep_alive_timeout = 600.0  # a crowd is slow to say what it wants
                 over = anyio.Event()
                 tasks.start_soon(lambda: serve(app, settings, shutdown_trigger=over.wait))

@@ -455,11 +455,12 @@ async def test_an_order_to_stop_that_is_none(body: Any) -> None:
 # The server's own failures
 
 
+@pytest.mark.parametrize("failure", [RuntimeError, OSError, TimeoutError, ValueError])
 async def test_a_failing_application_is_an_error_without_its_words(
-    caplog: pytest.LogCaptureFixture,
+    caplog: pytest.LogCaptureFixture, failure: type[Exception]
 ) -> None:
     def fails(identity: str) -> Any:
-        raise RuntimeError("postgres://user:password@db/")
+        raise failure("postgres://user:password@db/")
 
     async with client(app(fails)) as ask:
         response = await ask.post("/runs", json={"prompt": "hi"})

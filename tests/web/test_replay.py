@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import random
 import sqlite3
@@ -431,3 +432,44 @@ async def read_some(replay: Replay, run_id: str, count: int) -> list[int]:
             if len(found) == count:
                 break
     return found
+
+
+async def test_writers_that_are_cancelled_at_random_hold_nobody_up(tmp_path: Path) -> None:
+    replay = SQLiteReplay(tmp_path / "replay.db")
+    rng = random.Random(3)
+    done: list[int] = []
+
+    async def write(number: int) -> None:
+        with anyio.move_on_after(rng.random() * 0.02):
+            await replay.begin(f"r{number}", owner="me")
+        if rng.random() < 0.5:
+            await replay.record(f"r{number}")
+            done.append(number)
+
+    async with anyio.create_task_group() as tasks:
+        for number in range(200):
+            tasks.start_soon(write, number)
+    assert done
+    assert (replay._worker._queue, replay._worker._begun) == ([], [])
+    assert replay._worker._leader is None
+    await replay.aclose()
+
+
+async def test_tasks_that_are_killed_hold_nobody_up(tmp_path: Path, anyio_backend: str) -> None:
+    """asyncio's own cancellation gets through where anyio's is shielded."""
+    replay = SQLiteReplay(tmp_path / "replay.db")
+    await replay.begin("first", owner="me")
+    if anyio_backend == "asyncio":
+        for round_ in range(10):
+            tasks = [
+                asyncio.create_task(replay.begin(f"r{round_}-{number}", owner="me"))
+                for number in range(10)
+            ]
+            await anyio.sleep(0.001 * round_ / 4)
+            for task in tasks[::2]:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            assert await replay.record(f"r{round_}-1") is not None
+    assert await replay.record("first") is not None
+    assert replay._worker._leader is None
+    await replay.aclose()
