@@ -400,3 +400,54 @@ async def test_options_of_a_run_come_with_the_agent(serve: Serve) -> None:
         assert "There is no tool named delete" in str([each.data for each in told])
         assert [each.json["kind"] for each in told[1:]] == seen
         assert run_of(told) != "not for the application to choose"
+
+
+# A record that fails
+
+
+class Failing(MemoryReplay):
+    """A record that takes no event from one on, but for the terminal one."""
+
+    def __init__(self, at: int) -> None:
+        super().__init__()
+        self.at = at
+
+    async def append(self, run_id: str, seq: int, data: bytes) -> None:
+        if self.at <= seq:
+            raise OSError("no space left on the disk")
+        await super().append(run_id, seq, data)
+
+
+@pytest.mark.parametrize("policy", ["cancel", "detach"])
+@pytest.mark.parametrize("at", [0, 1, 3, 6])
+async def test_a_run_that_cannot_be_recorded_is_stopped(
+    serve: Serve, policy: Any, at: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    ends = Ends()
+    served_app = app(agent_for, replay=Failing(at), on_disconnect=policy, on_end=ends)
+    async with serve(served_app) as client:
+        told = await client.run({"prompt": "look long"})
+        assert (await ends.one()).kind == "run_stopped"
+        assert told[-1].json["kind"] == "run_stopped"
+        await until(lambda: going_on(served_app) == 0)
+    assert "no space left" in caplog.text
+
+
+async def test_who_began_a_run_is_told_its_end_though_it_cannot_be_recorded(
+    serve: Serve, caplog: pytest.LogCaptureFixture
+) -> None:
+    ends = Ends()
+    served_app = app(agent_for, replay=NeverEnding(), on_end=ends)
+    async with serve(served_app) as client:
+        told = await client.run({"prompt": "hi"})
+        assert told[-1].json["kind"] == "run_finished"
+        assert (await ends.one()).kind == "run_finished"
+        await until(lambda: going_on(served_app) == 0)
+    assert "no space left" in caplog.text
+
+
+class NeverEnding(MemoryReplay):
+    """A record that cannot take the end of a run."""
+
+    async def finish(self, run_id: str, seq: int, data: bytes, *, paused: bytes = b"") -> None:
+        raise OSError("no space left on the disk")
