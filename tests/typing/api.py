@@ -17,6 +17,7 @@ from golem import (
     ModelRetry,
     Part,
     Partial,
+    PendingCall,
     Result,
     RunContext,
     RunError,
@@ -36,11 +37,15 @@ from golem import (
 )
 from golem.events import MessageAdded, RunFinished, Terminal, TextDelta
 from golem.model import Delta, Request, Response
+from golem.options import RunOptions
 from golem.testing import ScriptedModel
 from golem.testing.conformance import CHECKS, Subject, conforms
 from golem.testing.judge import ChatJudge, Judge, Violation, misbehave
 from golem.web import (
     EncoderFactory,
+    MemoryReplay,
+    Replay,
+    SQLiteReplay,
     agui,
     chat_chunks,
     chat_completion,
@@ -50,6 +55,7 @@ from golem.web import (
     ui_messages,
     verbatim,
 )
+from golem.web.asgi import App, app, header
 from golem_adapters import OpenAI
 
 
@@ -232,3 +238,29 @@ async def on_the_web(agent: Agent[None, str], body: bytes) -> None:
     del as_iterator
     assert_type(messages_from_ui(body), list[Message])
     assert_type(chat_completion(await agent.run("q"), model="m", created=1), bytes)
+
+
+def serves(replay: Replay) -> None:
+    """An app whose agents have options of the run beside them."""
+
+    async def agent_for(identity: str) -> tuple[Agent[Deps], RunOptions[Deps]]:
+        return agent, {"deps": Deps("en")}
+
+    def may_answer(identity: str, call: PendingCall) -> bool:
+        return call.kind == "approval"
+
+    async def on_end(identity: str, outcome: Terminal) -> None:
+        assert_type(outcome.seq, int)
+
+    served = app(
+        agent_for,
+        authenticate=lambda scope: header(scope, "x-name") or None,
+        replay=replay,
+        on_disconnect="detach",
+        may_answer=may_answer,
+        on_end=on_end,
+        seal_key=[b"new" * 8, b"old" * 8],
+    )
+    assert_type(served, App)
+    stores: list[Replay] = [MemoryReplay(ttl=60), SQLiteReplay("replay.db")]
+    assert_type(stores[0], Replay)
