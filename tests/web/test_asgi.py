@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -451,3 +452,64 @@ class NeverEnding(MemoryReplay):
 
     async def finish(self, run_id: str, seq: int, data: bytes, *, paused: bytes = b"") -> None:
         raise OSError("no space left on the disk")
+
+
+# Clients that speak HTTP slowly, or stop in the middle
+
+
+async def raw(client: Client, *pieces: bytes) -> tuple[int, bytes]:
+    """What the server answers to these bytes, and then nothing more."""
+    received = b""
+    async with await anyio.connect_tcp("127.0.0.1", client.port) as stream:
+        for piece in pieces:
+            await stream.send(piece)
+        while b"}" not in received:
+            received += await stream.receive()
+    return int(received.split()[1]), received
+
+
+HEAD = b"POST /runs HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+
+
+async def test_a_body_that_does_not_come_is_not_waited_for(serve: Serve) -> None:
+    async with serve(app(agent_for, body_timeout=0.1)) as client:
+        status, text = await raw(client, HEAD + b"content-length: 100\r\n\r\n", b'{"prompt"')
+        assert (status, b'"too_slow"' in text) == (408, True)
+
+
+async def test_a_body_that_does_not_end_is_cut(serve: Serve) -> None:
+    async with serve(app(agent_for, max_bytes=1000)) as client:
+        chunk = b"400\r\n" + b"x" * 0x400 + b"\r\n"
+        status, text = await raw(client, HEAD + b"transfer-encoding: chunked\r\n\r\n", chunk)
+        assert (status, b'"too_large"' in text) == (413, True)
+        status, text = await raw(client, HEAD + b"content-length: 100000000000\r\n\r\n")
+        assert (status, b'"too_large"' in text) == (413, True)
+
+
+async def test_a_client_that_leaves_in_the_middle_of_its_body_begins_nothing(
+    serve: Serve, caplog: pytest.LogCaptureFixture
+) -> None:
+    served_app = app(agent_for)
+    async with serve(served_app) as client:
+        async with await anyio.connect_tcp("127.0.0.1", client.port) as stream:
+            await stream.send(HEAD + b'content-length: 100\r\n\r\n{"prompt":')
+            await anyio.sleep(0.05)
+        assert (await client.get("/runs/x")).status == 404
+    assert going_on(served_app) == 0
+    assert caplog.records == []
+
+
+@pytest.mark.parametrize("policy", ["cancel", "detach"])
+async def test_a_completion_that_nobody_waits_for_any_more_is_cancelled(
+    serve: Serve, policy: Any
+) -> None:
+    ends = Ends()
+    served_app = app(agent_for, on_end=ends, on_disconnect=policy)
+    body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "hang"}]}).encode()
+    head = HEAD.replace(b"/runs", b"/v1/chat/completions")
+    async with serve(served_app) as client:
+        async with await anyio.connect_tcp("127.0.0.1", client.port) as stream:
+            await stream.send(head + b"content-length: %d\r\n\r\n%b" % (len(body), body))
+            await until(lambda: going_on(served_app) == 1)
+        assert (await ends.one()).kind == "run_stopped"
+        await until(lambda: going_on(served_app) == 0)

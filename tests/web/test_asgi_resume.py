@@ -426,3 +426,32 @@ async def test_somebody_elses_chat_is_neither_read_nor_answered() -> None:
         }
         body = ui(says("delete"), {"id": "m2", "role": "assistant", "parts": [part]})
         error(await ask.post("/ui", json=body, headers=mallory), 404, "not_found")
+
+
+def test_detached_runs_end_with_their_loop_and_their_evidence_is_kept(
+    anyio_backend: str, tmp_path: Path
+) -> None:
+    """Where nobody tells of a shutdown, runs end in the record all the same."""
+    replay = SQLiteReplay(tmp_path / "replay.db")
+    ends: list[Any] = []
+
+    async def main() -> None:
+        def on_end(identity: str, outcome: Any) -> None:
+            ends.append(outcome)
+
+        served = app(agent_for, replay=replay, on_disconnect="detach", on_end=on_end)
+        async with client(served) as ask:
+            with anyio.move_on_after(0.1):
+                body = {"prompt": "hang", "conversationId": "c"}
+                await ask.post("/runs", json=body)
+
+    anyio.run(main, backend=anyio_backend)
+    assert [outcome.kind for outcome in ends] == ["run_stopped"]
+    assert ends[0].partial.text == ANSWER[:24]
+
+    async def look() -> str:
+        record = await replay.latest("c")
+        await replay.aclose()
+        return "" if record is None else record.state
+
+    assert anyio.run(look, backend=anyio_backend) == "ended"
