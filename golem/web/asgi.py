@@ -1,8 +1,8 @@
 """An agent behind HTTP: a small ASGI app that any server runs and any framework mounts.
 
 Here are its routes; what each answers stands in ``endpoints``, who may ask in ``guard``, what may
-be posted in ``requests`` and ``dialects``, how runs are carried out in ``runs``. Routes, below
-where the app is mounted::
+be posted in ``requests`` and ``dialects``, how runs are carried out in ``runs`` and ``carrying``.
+Routes, below where the app is mounted::
 
     POST /runs                        begin a run, read it as server-sent events
     GET  /runs/{id}                   what is known of it: state, what waits for an answer, report
@@ -30,6 +30,7 @@ import anyio
 
 from golem.history.seal import Keys, checked_keys
 from golem.limits import check_number
+from golem.web.carrying import OnEnd
 from golem.web.dialects import dialects
 from golem.web.disclosure import Describe, guarded
 from golem.web.endpoints import Endpoints
@@ -38,7 +39,7 @@ from golem.web.guard import Authenticate, Guard
 from golem.web.http import Disconnected, Receive, Refusal, Scope, Send, header, not_found, path_of
 from golem.web.replay import MemoryReplay, Replay
 from golem.web.requests import Intake, Unsafe
-from golem.web.runs import AgentFor, MayAnswer, OnEnd, Runs, owner_approves
+from golem.web.runs import AgentFor, MayAnswer, Runs, owner_approves
 
 __all__ = ["DEFAULT_POLICIES", "App", "app", "header"]
 

@@ -17,6 +17,7 @@ from golem.codec import dump_history
 from golem.deferral import NOTHING_PENDING, Pending
 from golem.events import RunFailed, RunFinished, RunPaused
 from golem.messages import Message, SystemMessage
+from golem.web.carrying import Paused, Served
 from golem.web.chat_chunks import chat_completion
 from golem.web.dialects import ChatDialect, Dialect
 from golem.web.disclosure import Describe
@@ -31,7 +32,7 @@ from golem.web.http import (
 )
 from golem.web.replay import RunRecord
 from golem.web.requests import Answers, Intake, answers_body, clean, stop_body
-from golem.web.runs import Paused, Runs, Served
+from golem.web.runs import Runs
 from golem.web.sse import HEADERS, sse
 
 T = TypeVar("T")
@@ -271,7 +272,7 @@ class Endpoints:
             hello = Frame(record.report, event="intake").encode()
         async with aclosing(events):
             stream = sse(events, encode=encode, ping=self._ping, after=after)
-            async with aclosing(stream):  # type: ignore[type-var]
+            async with aclosing(stream):
                 await http.stream(fields, hello, stream, send_timeout=self._send_timeout, gone=gone)
 
     # What a request says
