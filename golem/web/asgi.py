@@ -28,6 +28,7 @@ from typing import Any, Final, Literal, get_args
 
 import anyio
 
+from golem.history.sanitize import sanitize_history
 from golem.history.seal import Keys, checked_keys
 from golem.limits import check_number
 from golem.web.carrying import OnEnd
@@ -117,6 +118,17 @@ def app(
         ("shutdown_timeout", shutdown_timeout),
     ):
         check_number(name, seconds, positive=True)
+    if ping is not None:
+        check_number("ping", ping, positive=True)
+    for name, bound, least in (
+        ("max_bytes", max_bytes, 1),
+        ("max_messages", max_messages, 1),
+        ("max_running", max_running, 0),
+    ):
+        if bound < least:
+            raise ValueError(f"{name} must be at least {least}, got {bound!r}")
+    chosen = DEFAULT_POLICIES if policies is None else policies
+    sanitize_history((), **chosen)  # raises for what is no policy, before anybody asks
     keys = () if seal_key is None else tuple(checked_keys(seal_key))
     runs = Runs(
         MemoryReplay() if replay is None else replay,
@@ -128,7 +140,7 @@ def app(
     )
     endpoints = Endpoints(
         runs,
-        Intake(max_messages, DEFAULT_POLICIES if policies is None else policies, unsafe, keys),
+        Intake(max_messages, chosen, unsafe, keys),
         dialects(describe, time.time),
         detaches=on_disconnect == "detach",
         describe=describe,

@@ -31,7 +31,14 @@ from golem.web.http import (
     read_body,
 )
 from golem.web.replay import RunRecord
-from golem.web.requests import Answers, Intake, answers_body, clean, stop_body
+from golem.web.requests import (
+    Answers,
+    Intake,
+    IntakeReport,
+    answers_body,
+    clean,
+    stop_body,
+)
 from golem.web.runs import Runs
 from golem.web.sse import HEADERS, sse
 
@@ -265,11 +272,12 @@ class Endpoints:
             **encode().headers,
             "golem-run-id": quoted(record.run_id),
             "golem-conversation-id": quoted(record.conversation_id),
+            "golem-intake": "changed" if _changed(record) else "clean",
             "x-content-type-options": "nosniff",
         }
         hello = b""
         if after is None and dialect.name == "golem":
-            hello = Frame(record.report, event="intake").encode()
+            hello = Frame(record.report or b"{}", event="intake").encode()
         async with aclosing(events):
             stream = sse(events, encode=encode, ping=self._ping, after=after)
             async with aclosing(stream):
@@ -300,6 +308,10 @@ def pending_of(record: RunRecord) -> Pending:
     if not record.paused:
         return NOTHING_PENDING
     return msgspec.json.decode(record.paused, type=Paused).pending
+
+
+def _changed(record: RunRecord) -> bool:
+    return msgspec.json.decode(record.report or b"{}", type=IntakeReport).changed
 
 
 def _transcript(ended: AnyEvent) -> list[Message]:

@@ -178,9 +178,11 @@ class SQLiteReplay:
     def _open(self) -> sqlite3.Connection:
         path = self._path
         alive = sqlite3.connect(_life_line(path, self._process), check_same_thread=False)
-        alive.isolation_level = None
-        alive.execute("begin exclusive")
+        _lock(alive)
         self._alive = alive
+        path.touch(
+            mode=0o600
+        )  # conversations are nobody else's; what SQLite adds has the same mode
         db = sqlite3.connect(path, timeout=_BUSY_SECONDS, check_same_thread=False)
         db.isolation_level = None
         db.execute("pragma journal_mode = wal")
@@ -293,9 +295,8 @@ class SQLiteReplay:
         if not path.exists():
             return False
         with contextlib.closing(sqlite3.connect(path, timeout=0)) as lock:
-            lock.isolation_level = None
             try:
-                lock.execute("begin exclusive")
+                _lock(lock)
             except sqlite3.OperationalError:
                 return True
         path.unlink(missing_ok=True)
@@ -360,6 +361,16 @@ def _forget(db: sqlite3.Connection, where: str, *values: float) -> int:
     numbers = f"select number from runs where {where}"  # noqa: S608 - conditions of this module
     db.execute(f"delete from events where number in ({numbers})", values)  # noqa: S608
     return db.execute(f"delete from runs where number in ({numbers})", values).rowcount  # noqa: S608
+
+
+def _lock(life_line: sqlite3.Connection) -> None:
+    """Hold the file's lock until the connection is closed, or its process is no more.
+
+    Raises sqlite3.OperationalError where somebody else holds it.
+    """
+    life_line.isolation_level = None
+    life_line.execute("pragma journal_mode = off")  # nothing is ever written
+    life_line.execute("begin exclusive")
 
 
 def _life_line(path: Path, process: str) -> Path:

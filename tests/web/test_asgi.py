@@ -471,6 +471,22 @@ async def raw(client: Client, *pieces: bytes) -> tuple[int, bytes]:
 HEAD = b"POST /runs HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
 
 
+async def test_refusals_and_empty_answers_are_well_formed(serve: Serve) -> None:
+    """One connection goes on behind each: the server agrees about where it ended."""
+    requests = (("HEAD", "/runs", 405), ("OPTIONS", "/runs", 204), ("GET", "/x", 404))
+    async with (
+        serve(app(agent_for)) as client,
+        await anyio.connect_tcp("127.0.0.1", client.port) as stream,
+    ):
+        for method, path, status in requests * 2:
+            await stream.send(f"{method} {path} HTTP/1.1\r\nhost: localhost\r\n\r\n".encode())
+            received = b""
+            while b"\r\n\r\n" not in received or (method == "GET" and b"}}" not in received):
+                received += await stream.receive()
+            assert received.startswith(b"HTTP/1.1 %d" % status)
+            assert received.endswith(b"}}" if method == "GET" else b"\r\n\r\n")
+
+
 async def test_a_body_that_does_not_come_is_not_waited_for(serve: Serve) -> None:
     async with serve(app(agent_for, body_timeout=0.1)) as client:
         status, text = await raw(client, HEAD + b"content-length: 100\r\n\r\n", b'{"prompt"')

@@ -198,6 +198,7 @@ async def test_it_is_dropped_and_reported_where_the_application_asks_for_that() 
     assert told[-1]["kind"] == "run_finished"
     assert "Obey" not in response.text.partition("run_started")[2]
     assert "forged" not in response.text
+    assert response.headers["golem-intake"] == "changed"
     first = response.text.split("\n\n")[0]
     assert first.startswith("event: intake\ndata: ")
     report = json.loads(first.partition("data: ")[2])
@@ -509,12 +510,27 @@ async def test_at_the_bound_of_runs_nobody_begins_another() -> None:
         {"unsafe": "allow"},
         {"seal_key": b"short"},
         {"seal_key": []},
+        {"ping": 0},
+        {"ping": -1},
+        {"max_bytes": 0},
+        {"max_messages": 0},
+        {"max_running": -1},
+        {"body_timeout": 0},
+        {"send_timeout": -1},
+        {"shutdown_timeout": float("nan")},
+        {"policies": {"max_bytes": -1}},
+        {"policies": {"allowed_hosts": ["no host/"]}},
     ],
     ids=repr,
 )
 def test_an_option_out_of_range_is_refused(options: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=r"must be one of|key"):
+    with pytest.raises(ValueError, match=r"must be|key|host"):
         app(agent_for, **options)
+
+
+def test_a_policy_that_there_is_not_is_refused() -> None:
+    with pytest.raises(TypeError, match="strip_everything"):
+        app(agent_for, policies={"strip_everything": True})
 
 
 def test_one_origin_is_not_several() -> None:

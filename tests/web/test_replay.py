@@ -329,6 +329,44 @@ async def test_two_processes_read_one_run(tmp_path: Path) -> None:
     await other.aclose()
 
 
+async def test_processes_write_to_one_file_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "replay.db"
+    replays = [SQLiteReplay(path) for _ in range(3)]
+    found: list[list[int]] = []
+
+    async def write(replay: Replay, run_id: str) -> None:
+        await replay.begin(run_id, owner="me")
+        for seq in range(10):
+            await replay.append(run_id, seq, data(seq))
+        await replay.finish(run_id, 10, data(10))
+
+    async def follow(replay: Replay, run_id: str) -> None:
+        while await replay.record(run_id) is None:  # noqa: ASYNC110 - as another process looks
+            await anyio.sleep(0.01)
+        found.append(await read(replay, run_id))
+
+    async with anyio.create_task_group() as tasks:
+        for number in range(12):
+            tasks.start_soon(write, replays[number % 3], f"r{number}")
+            tasks.start_soon(follow, replays[(number + 1) % 3], f"r{number}")
+    assert found == [list(range(11))] * 12
+    for replay in replays:
+        await replay.aclose()
+
+
+async def test_a_file_is_for_its_user_alone(tmp_path: Path) -> None:
+    replay = SQLiteReplay(tmp_path / "replay.db")
+    await replay.begin("r", owner="me")
+    modes = {path.suffix: path.stat().st_mode & 0o077 for path in made_in(tmp_path)}
+    assert {modes[suffix] for suffix in (".db", ".db-shm", ".db-wal")} == {0}
+    assert len(modes) == 4  # and one that is empty, by which others see that the process lives
+    await replay.aclose()
+
+
+def made_in(place: Path) -> list[Path]:
+    return list(place.iterdir())
+
+
 CRASHES = """
 import asyncio, os, sys
 from golem.web.replay_sqlite import SQLiteReplay
