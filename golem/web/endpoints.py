@@ -86,8 +86,8 @@ class Endpoints:
 
         async def answer(http: Exchange, identity: str) -> None:
             body = await self._body(http)
-            served, resumes = await self._begun(dialect, body, identity)
-            await self._carry_out(http, served, dialect, dialect.encoder(body, resumes=resumes))
+            served, encode = await self._begun(dialect, body, identity)
+            await self._carry_out(http, served, dialect, encode)
 
         return answer
 
@@ -98,8 +98,9 @@ class Endpoints:
             dialect = self._dialect(http)
             await self._runs.owned(run_id, identity)  # before the body is read
             answers = answers_body(await self._body(http))
+            encode = dialect.encoder()
             served = await self._runs.resume(run_id, identity, answers, self._intake)
-            await self._carry_out(http, served, dialect, dialect.encoder())
+            await self._carry_out(http, served, dialect, encode)
 
         return answer
 
@@ -109,8 +110,7 @@ class Endpoints:
         assert isinstance(dialect, ChatDialect)  # noqa: S101 - that is its name
         body = await self._body(http)
         request = dialect.request(body)
-        encode = dialect.encoder(body)
-        served, _ = await self._begun(dialect, body, identity)
+        served, encode = await self._begun(dialect, body, identity)
         if request.stream:
             await self._carry_out(http, served, dialect, encode)
             return
@@ -130,8 +130,13 @@ class Endpoints:
         whole = chat_completion(ended.result, model=request.model, created=created)
         await http.answer(HTTPStatus.OK, whole)
 
-    async def _begun(self, dialect: Dialect, body: bytes, identity: str) -> tuple[Served, bool]:
-        """The run that a body begins, and whether it resumes a paused one."""
+    async def _begun(
+        self, dialect: Dialect, body: bytes, identity: str
+    ) -> tuple[Served, EncoderFactory]:
+        """The run that a body begins, new or in answer to a paused one, and how it is told.
+
+        Nothing may fail once it has begun: who gets it carries it out.
+        """
         posted = await self._off_the_loop(
             lambda: dialect.read(body, self._intake.max_messages), len(body)
         )
@@ -139,14 +144,16 @@ class Endpoints:
         if waiting is not None:
             deferred = dialect.answers(body, pending_of(waiting))
             if deferred.approvals or deferred.external:
+                encode = dialect.encoder(body, resumes=True)
                 answers = Answers(deferred, None, "error")
                 run_id = waiting.run_id
-                return await self._runs.resume(run_id, identity, answers, self._intake), True
+                return await self._runs.resume(run_id, identity, answers, self._intake), encode
         usual = dialect.system_is_usual
         admitted = await self._off_the_loop(
             lambda: self._intake.admit(posted, identity, system_is_usual=usual), len(body)
         )
-        return await self._runs.begin(identity, admitted), False
+        encode = dialect.encoder(body)
+        return await self._runs.begin(identity, admitted), encode
 
     async def _off_the_loop(self, work: Callable[[], T], size: int) -> T:
         if size < _LARGE:

@@ -109,6 +109,12 @@ class Intake(Struct, frozen=True):
         emptied = admitted.prompt is None if prompt else not admitted.history
         if emptied:
             raise _unprocessable("empty", "nothing of it may be sent", detail=admitted.report)
+        for place, part in enumerate(() if admitted.prompt is None else admitted.prompt.parts):
+            try:
+                part.validate()
+            except ValueError as error:
+                message = f"parts[{place}]: {clean(error)}"
+                raise _unprocessable("invalid_parts", message) from None
         return admitted
 
     def prompt(self, prompt: UserMessage) -> tuple[UserMessage, IntakeReport]:

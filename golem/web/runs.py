@@ -141,9 +141,12 @@ class Runs(Carrier):
         run = _ToRun(identity, record.conversation_id, history, prompt)
         served = await self._made(run, options)
         await self._record_begin(served, record.conversation_id, report)
-        if not await self.replay.claim(run_id, served.run_id):
+        try:
+            if not await self.replay.claim(run_id, served.run_id):
+                raise _conflict("not_paused", "another request has answered first", None)
+        except BaseException:
             await self._call_off(served, record.conversation_id)
-            raise _conflict("not_paused", "another request has answered first", None)
+            raise
         return served
 
     async def _check_answers(
@@ -165,7 +168,7 @@ class Runs(Carrier):
                 intake.prompt(UserMessage("result", parts=tuple(result.parts)))
 
     async def _made(self, run: _ToRun, extra: RunOptions[Any]) -> Served:
-        """The run as it will be; nothing has begun. Raises Refusal for what no run may be given."""
+        """The run as it will be; nothing has begun."""
         found = self._agent_for(run.identity)
         serving = await found if inspect.isawaitable(found) else found
         own: RunOptions[Any] = {}
@@ -181,13 +184,8 @@ class Runs(Carrier):
             "on_event": self.recorder(served, own.get("on_event")),
             "parts": run.prompt.parts if run.prompt is not None else (),
         }
-        try:
-            text = None if run.prompt is None else run.prompt.content
-            served.stream = agent.stream(text, **cast("RunOptions[Any]", {**own, **extra, **ours}))
-        except HistoryError as error:
-            raise bad_history(error) from error
-        except ValueError as error:
-            raise Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid_run", clean(error)) from error
+        text = None if run.prompt is None else run.prompt.content
+        served.stream = agent.stream(text, **cast("RunOptions[Any]", {**own, **extra, **ours}))
         return served
 
     async def _record_begin(self, served: Served, conversation: str, report: IntakeReport) -> None:

@@ -71,7 +71,7 @@ async def test_a_conversation_is_answered_and_nothing_of_the_server_is_told() ->
         (b'{"history": [{"role": "user", "content": "\xff"}]}', 422, "invalid_history"),
         (b'{"prompt": "hi", "parts": [{"kind": 1}]}', 422, "invalid_parts"),
         (b'{"prompt": "hi", "parts": {}}', 422, "invalid_parts"),
-        (b'{"prompt": "hi", "parts": [{"kind": "video"}]}', 422, "invalid_run"),
+        (b'{"prompt": "hi", "parts": [{"kind": "video"}]}', 422, "invalid_parts"),
     ],
     ids=lambda value: repr(value)[:40],
 )

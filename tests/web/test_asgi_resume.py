@@ -316,6 +316,24 @@ async def test_an_approval_in_the_ai_sdks_message_answers_the_servers_own_record
         assert "is gone" not in third.text
 
 
+async def test_a_message_without_a_proper_id_does_not_use_up_an_approval() -> None:
+    part = {
+        "type": "tool-delete",
+        "toolCallId": "c-delete",
+        "state": "approval-responded",
+        "input": {},
+        "approval": {"id": "c-delete", "approved": True},
+    }
+    ends = Ends()
+    async with client(app(agent_for, on_end=ends)) as ask:
+        await ask.post("/ui", json=ui(says("delete")))
+        odd = {"id": 7, "role": "assistant", "parts": [part]}
+        error(await ask.post("/ui", json=ui(says("delete"), odd)), 400, "invalid_body")
+        assert len(ends.told) == 1
+        even = {**odd, "id": "m2"}
+        assert "is gone" in (await ask.post("/ui", json=ui(says("delete"), even))).text
+
+
 async def test_ag_ui_is_answered_in_its_protocol() -> None:
     body = {
         "threadId": "t",
