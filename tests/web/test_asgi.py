@@ -296,7 +296,8 @@ async def test_a_reader_that_falls_behind_the_bound_is_told_when_it_comes_back(
     async with serve(app(agent_for, replay=replay)) as client:
         async with client.ask("GET", "/runs/r/events") as answer:
             events = answer.events()
-            assert (await anext(events)).event == ""
+            assert (await anext(events)).event == "intake"
+            assert number(await anext(events)) == 0
             for seq in range(1, 100):
                 await replay.append("r", seq, event % seq)
             seen = [number(each) async for each in events]
