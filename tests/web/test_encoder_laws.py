@@ -122,9 +122,12 @@ def test_every_word_is_shown_once(runs: list[list[Event]]) -> None:
             if chunk["type"] in said:
                 said[chunk["type"]] += chunk["delta"]
         answers = streams.answers(events)
+        whole = "".join(m.content for m in answers)
+        # What had come of an answer that broke off need not all have become events.
         partial = getattr(events[-1], "partial", None)
         broken_off = partial.text if partial is not None else ""
-        assert "".join(m.content for m in answers) + broken_off == said["text-delta"]
+        assert said["text-delta"].startswith(whole)
+        assert (whole + broken_off).startswith(said["text-delta"])
         thought = "".join(block.text for m in answers for block in m.thinking)
         assert said["reasoning-delta"].startswith(thought)
 
