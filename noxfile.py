@@ -19,6 +19,8 @@ ROOT = Path(__file__).parent
 ENVIRONMENT = ROOT / ".venv"
 PYTHON = str(ENVIRONMENT / ("Scripts/python.exe" if os.name == "nt" else "bin/python"))
 BIN = Path(PYTHON).parent
+PEERS = ROOT / ".bench"
+PEERS_PYTHON = str(PEERS / ("Scripts/python.exe" if os.name == "nt" else "bin/python"))
 LOCAL_MODEL = "examples/local_model/requirements.txt"
 
 nox.needs_version = ">=2024.4.15"
@@ -123,7 +125,18 @@ def soak(session: nox.Session) -> None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """What the codec and repair cost, as ratios to loops over plain dicts on this machine."""
-    install(session, "-e", ".[dev]")
-    for program in ("bench_codec.py", "bench_repair.py"):
-        session.run(PYTHON, f"benchmarks/{program}", *session.posargs)
+    """What golem costs beside other libraries; with --quick alone, in less than two minutes.
+
+    The others live in an environment of their own. Without arguments the figures and the table of
+    docs/performance.md are written anew, which takes a quarter of an hour on a quiet machine.
+    """
+    if "--quick" in session.posargs:
+        install(session, "-e", ".[dev]")
+        session.run(PYTHON, "benchmarks/performance.py", *session.posargs)
+        return
+    if not Path(PEERS_PYTHON).exists():
+        session.run(sys.executable, "-m", "venv", str(PEERS))
+    session.run(PEERS_PYTHON, "-m", "pip", "install", "-q", "-q", "-r", "benchmarks/peers.txt")
+    session.run(PEERS_PYTHON, "-m", "pip", "install", "-q", "-q", "-e", ".[aiohttp]")
+    flags = session.posargs or ["--write", "--json", "benchmarks/results.json"]
+    session.run(PEERS_PYTHON, "benchmarks/performance.py", *flags)

@@ -30,6 +30,15 @@ def history(messages: int, *, damage: float = 0.0, seed: int = 7) -> bytes:
     return json.dumps(record[:messages], ensure_ascii=False, separators=(",", ":")).encode()
 
 
+def conversation(messages: int, *, damage: float = 0.0, seed: int = 7) -> bytes:
+    """A stored conversation of whole exchanges, `messages` at least, as compact JSON."""
+    writer = _Writer(random.Random(seed), damage)
+    record: list[dict[str, Any]] = []
+    while len(record) < messages:
+        record += writer.exchange()
+    return json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode()
+
+
 class _Writer:
     def __init__(self, chance: random.Random, damage: float) -> None:
         self.chance = chance

@@ -1,0 +1,189 @@
+"""Passes over histories: repair, sanitizing, the boundary, and that all of them are linear."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+
+import histories
+import peers
+from rows import Goal, Row, timed, times_as_long, times_faster
+from timing import Timing, compare
+
+import golem
+from golem import AssistantMessage, Message
+
+
+def measure(messages: int, rounds: int, longest: int) -> list[Row]:
+    """Repair and sanitizing of `messages`; linearity from 100 to `longest`."""
+    clean = golem.load_history(histories.conversation(messages))
+    damaged = golem.load_history(histories.conversation(messages, damage=0.05))
+    if any(a is not b for a, b in zip(golem.repair(clean), clean, strict=True)):
+        raise SystemExit("repair does not give back the objects of a clean history")
+    return [
+        _repair_clean(clean, rounds),
+        _repair_damaged(damaged, rounds),
+        _sanitize(damaged, rounds),
+        _streaming(damaged, rounds),
+        _again(messages, rounds),
+        _boundary(damaged, rounds),
+        _linear(longest, rounds),
+    ]
+
+
+def _loop(messages: Sequence[Message]) -> int:
+    """The floor: what any pass that looks for turns with calls has to do."""
+    turns = 0
+    for message in messages:
+        if type(message) is AssistantMessage and message.tool_calls:
+            turns += 1
+    return turns
+
+
+def _repairers(history: list[Message]) -> dict[str, Callable[[], object]]:
+    contestants: dict[str, Callable[[], object]] = {
+        "loop with a type check": lambda: _loop(history),
+        "golem": lambda: list(golem.repair(history)),
+        "golem with its report": lambda: golem.normalize_history(history),
+    }
+    if peers.there("pydantic-ai"):
+        repair = peers.module("pydantic_ai.messages").repair_messages
+        models = peers.pydantic_messages(history)
+        contestants["pydantic-ai"] = lambda: repair(models)
+    if peers.there("openai-agents"):
+        drop = peers.module("agents.run_internal.items").drop_orphan_function_calls
+        items = peers.agents_items(history)
+        contestants["openai-agents"] = lambda: drop(items)
+    if peers.there("litellm"):
+        peers.module("litellm").modify_params = True
+        logging.getLogger("LiteLLM").setLevel(logging.ERROR)  # it logs each repair
+        factory = peers.module("litellm.litellm_core_utils.prompt_templates.factory")
+        dicts = peers.chat_messages(history)
+        contestants["litellm"] = lambda: factory.sanitize_messages_for_tool_calling(dicts)
+    return contestants
+
+
+def _repair_clean(clean: list[Message], rounds: int) -> Row:
+    found = compare(_repairers(clean), rounds, len(clean))
+    goals = [
+        times_as_long(found, "golem", "loop with a type check", 3.2),
+        times_faster(found, "golem", "pydantic-ai", 15),
+        times_faster(found, "golem", "openai-agents", 10),
+        times_faster(found, "golem", "litellm", 30),
+    ]
+    return timed("repair, clean history", "ns/message", found, goals, "the same objects back")
+
+
+def _repair_damaged(damaged: list[Message], rounds: int) -> Row:
+    found = compare(_repairers(damaged), rounds, len(damaged))
+    goals = [
+        times_as_long(found, "golem", "loop with a type check", 10),
+        times_faster(found, "golem", "pydantic-ai", 8),
+        times_faster(found, "golem with its report", "pydantic-ai", 5),
+    ]
+    return timed("repair, 5 % damaged", "ns/message", found, goals)
+
+
+def _sanitize(damaged: list[Message], rounds: int) -> Row:
+    contestants: dict[str, Callable[[], object]] = {
+        "golem": lambda: golem.sanitize_history(damaged)
+    }
+    if peers.there("pydantic-ai"):
+        sanitize = peers.module("pydantic_ai.messages").sanitize_messages
+        models = peers.pydantic_messages(damaged)
+        contestants["pydantic-ai"] = lambda: sanitize(models)
+    found = compare(contestants, rounds, len(damaged))
+    goals = [times_faster(found, "golem", "pydantic-ai", 15)]
+    note = "golem's repairs too, which pydantic-ai's leaves to the run"
+    return timed("sanitize", "ns/message", found, goals, note)
+
+
+def _streaming(damaged: list[Message], rounds: int) -> Row:
+    async def source() -> AsyncIterator[Message]:
+        for message in damaged:
+            yield message
+
+    async def read() -> None:
+        async for _ in golem.arepair(source()):
+            pass
+
+    with asyncio.Runner() as runner:
+        found = compare(
+            {
+                "list": lambda: list(golem.repair(damaged)),
+                "iterator": lambda: list(golem.repair(iter(damaged))),
+                "async iterator": lambda: runner.run(read()),
+            },
+            rounds,
+            len(damaged),
+        )
+    goals = [
+        times_as_long(found, "iterator", "list", 4),
+        times_as_long(found, "async iterator", "list", 7),
+    ]
+    return timed("streaming repair, 5 % damaged", "ns/message", found, goals)
+
+
+def _again(messages: int, rounds: int) -> Row:
+    """A repairer that has seen a history takes one more turn."""
+    turn = golem.load_history(histories.history(8, seed=3))
+
+    def grown(length: int) -> Callable[[], object]:
+        repairer = golem.Repairer()
+        for message in golem.load_history(histories.history(length)):
+            repairer.feed(message)
+        return lambda: [repairer.feed(message) for message in turn]
+
+    found = compare(
+        {"after 100": grown(100), f"after {messages:,}": grown(messages)}, rounds, len(turn)
+    )
+    goals = [times_as_long(found, f"after {messages:,}", "after 100", 1.3)]
+    return timed("repair again after appending a turn", "ns/message", found, goals, "`Repairer`")
+
+
+def _boundary(damaged: list[Message], rounds: int) -> Row:
+    data = golem.dump_history(damaged)
+
+    def ours() -> bytes:
+        return golem.dump_history(golem.sanitize_history(golem.load_history(data))[0])
+
+    contestants: dict[str, Callable[[], object]] = {"golem": ours}
+    if peers.there("pydantic-ai"):
+        m = peers.module("pydantic_ai.messages")
+        adapter = m.ModelMessagesTypeAdapter
+        theirs = adapter.dump_json(peers.pydantic_messages(damaged))
+        contestants["pydantic-ai"] = lambda: adapter.dump_json(
+            m.sanitize_messages(adapter.validate_json(theirs))
+        )
+    found = compare(contestants, rounds, len(damaged))
+    goals = [times_faster(found, "golem", "pydantic-ai", 20)]
+    return timed("boundary: bytes, sanitize, bytes", "ns/message", found, goals)
+
+
+def _linear(longest: int, rounds: int) -> Row:
+    lengths = [length for length in (100, 10_000, 1_000_000) if length < longest] + [longest]
+    times: dict[str, Timing] = {}
+    for length in lengths:
+        for name, timing in _every_pass(length, min(rounds, 3)):
+            times[f"{name}, {length:,}"] = timing
+    goals: list[Goal] = []
+    for name in ("decode", "encode", "normalize", "sanitize"):
+        shortest, *others = (times[f"{name}, {length:,}"].cpu for length in lengths)
+        goals.append(Goal(f"{name}: dearest / at 100", max(others) / shortest, 2))
+    return timed(f"linear from 100 to {longest:,} messages", "ns/message", times, goals)
+
+
+def _every_pass(length: int, rounds: int) -> Iterator[tuple[str, Timing]]:
+    data = histories.history(length, damage=0.05)
+    history = golem.load_history(data)
+    yield from compare(
+        {
+            "decode": lambda: golem.load_history(data),
+            "encode": lambda: golem.dump_history(history),
+            "normalize": lambda: golem.normalize_history(history),
+            "sanitize": lambda: golem.sanitize_history(history),
+        },
+        rounds,
+        length,
+    ).items()
