@@ -140,3 +140,10 @@ def bench(session: nox.Session) -> None:
     session.run(PEERS_PYTHON, "-m", "pip", "install", "-q", "-q", "-e", ".[aiohttp]")
     flags = session.posargs or ["--write", "--json", "benchmarks/results.json"]
     session.run(PEERS_PYTHON, "benchmarks/performance.py", *flags)
+
+
+@nox.session
+def guard(session: nox.Session) -> None:
+    """Has anything become dearer, in instructions? With --update their counts are written anew."""
+    install(session, "-e", ".[dev]")
+    session.run(PYTHON, "benchmarks/guard.py", *session.posargs)
