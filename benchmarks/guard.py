@@ -47,7 +47,8 @@ def findings(found: Counts, committed: Counts) -> list[str]:
             said.append(f"{name}: no count is committed")
         elif name not in found:
             said.append(f"{name}: a count is committed, but there is no such work")
-        elif abs(change := found[name] / committed[name] - 1) > TOLERANCE:
+        elif abs(found[name] - committed[name]) > TOLERANCE * committed[name]:
+            change = found[name] / committed[name] - 1
             said.append(f"{name}: {change:+.1%}, {committed[name]:,} to {found[name]:,}")
     return said
 

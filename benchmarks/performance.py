@@ -58,11 +58,13 @@ def main() -> None:
         rows += measure()
         print(f"{name}: {time.perf_counter() - started:.0f} s", file=sys.stderr)
     print(table.plain(rows))
-    figures = {"machine": _machine(), "versions": _versions(), "rows": rows}
+    sizes = f"Histories of {messages:,} messages, medians of {rounds} rounds."
+    figures = {"machine": _machine(), "sizes": sizes, "versions": _versions(), "rows": rows}
     if flags.json:
         flags.json.write_bytes(msgspec.json.format(msgspec.json.encode(figures)) + b"\n")
     if flags.write:
-        table.write_page(PAGE, rows, f"{_machine()}\n\n{_sentence(_versions())}")
+        about = (_machine(), sizes, _sentence(_versions()))
+        table.write_page(PAGE, rows, "\n\n".join(about))
 
 
 def _flags() -> argparse.Namespace:

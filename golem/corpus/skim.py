@@ -77,8 +77,10 @@ def is_sound(line: bytes) -> bool:
                 if type(result) is not ToolMessage or result.tool_call_id != call.id:
                     return False
                 args = bytes(call.args)
-                plain = args[0] == _BRACE and len(args) < _SMALL and args.isascii()
-                if not call.id or not (plain or rawjson.is_object(args)):
+                if not call.id or args[0] != _BRACE:
+                    return False
+                plain = len(args) < _SMALL and (args.isascii() or rawjson.is_utf8(args))
+                if not plain and not rawjson.is_object(args):
                     return False
         elif type(message) is ToolMessage:
             return False
