@@ -118,7 +118,11 @@ def fuzz(session: nox.Session) -> None:
     minutes; ``fuzz/fuzz_history.py`` takes libFuzzer's options.
     """
     install(session, "-e", ".[dev]")
-    by_rule = ["tests/fuzz", "tests/run/test_conversation_machine.py"]
+    by_rule = [
+        "tests/fuzz",
+        "tests/run/test_conversation_machine.py",
+        "tests/corpus/test_lines.py",
+    ]
     session.run(PYTHON, "-m", "pytest", *by_rule, "--hypothesis-profile=fuzz", *session.posargs)
     try:
         install(session, "atheris")

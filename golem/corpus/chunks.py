@@ -15,7 +15,7 @@ import msgspec
 from golem.corpus.lines import Pass, Tally
 from golem.corpus.report import CorpusTotal, LineReport, RejectedLine
 
-CHUNK: Final = 2**17
+CHUNK: Final = 2**18
 """Bytes read at a time. A chunk is as many whole lines as these hold, or one longer line."""
 
 _encode_lines = msgspec.json.Encoder().encode_lines
@@ -54,8 +54,10 @@ def worker(make: MakePass, max_line: int) -> Work:
         tally = Tally(reports.append, rejects.append, max_line)
         if chunk.too_long:
             tally.reject_long(chunk.first_line, chunk.too_long)
-        lines = b"".join(tally.run(one, io.BytesIO(chunk.lines), chunk.first_line))
-        return Done(lines, _encode_lines(reports), _encode_lines(rejects), tally.total)
+        made = list(tally.run(one, io.BytesIO(chunk.lines), chunk.first_line))
+        total = tally.total
+        lines = b"".join(made) if total.rewritten or total.rejected else chunk.lines
+        return Done(lines, _encode_lines(reports), _encode_lines(rejects), total)
 
     return work
 

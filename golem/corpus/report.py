@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import operator
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
@@ -66,4 +67,4 @@ class CorpusTotal(Struct, frozen=True, rename="camel"):
     def __add__(self, other: CorpusTotal) -> CorpusTotal:
         """The total of two parts of a corpus."""
         mine: tuple[Any, ...] = astuple(self)
-        return CorpusTotal(*map(sum, zip(mine, astuple(other), strict=True)))
+        return CorpusTotal(*map(operator.add, mine, astuple(other)))
