@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 
@@ -393,3 +394,31 @@ def test_repair_is_linear(
 ) -> None:
     small, large = make(200), make(2_000)
     assert steps(lambda: form(large)) < 12 * steps(lambda: form(small))
+
+
+# Message by message
+
+
+def test_a_turn_is_given_out_with_its_last_result_and_everything_else_at_once() -> None:
+    history = [USER, ask("a", "b"), result("a"), result("b"), USER, ask("c"), USER, result("c")]
+    repairer = Repairer()
+    assert [len(repairer.feed(message)) for message in history] == [1, 0, 0, 3, 1, 0, 0, 3]
+    assert repairer.close() == []
+
+
+def test_what_stands_behind_an_open_call_waits_for_it() -> None:
+    history = [ask("a"), USER, ask("b"), result("b"), USER]
+    repairer = Repairer()
+    assert [len(repairer.feed(message)) for message in history] == [0, 0, 0, 0, 0]
+    assert len(repairer.feed(result("a"))) == 6
+
+
+def test_every_short_history_comes_out_alike_as_a_whole_and_message_by_message() -> None:
+    letters = [USER, ask("a"), ask("a", "b"), ask(""), result("a"), result("b"), result("")]
+    for length in range(6):
+        for letter in itertools.product(letters, repeat=length):
+            expected, report = normalize_history(letter)
+            repairer = Repairer()
+            settled = [message for given in letter for message in repairer.feed(given)]
+            settled += repairer.close()
+            assert (expected, report) == (settled, repairer.report), shape(list(letter))
