@@ -343,6 +343,8 @@ def test_what_pairing_needs_repair_misses() -> None:
     [
         5,
         AssistantMessage(tool_calls=(CALL.tool_calls[0], 5)),
+        AssistantMessage(tool_calls=5),
+        AssistantMessage(tool_calls=[CALL.tool_calls[0], 5]),
         AssistantMessage(tool_calls=(ToolCall.of("d", "f", "{}"), ToolCall.of([], "f", "{}"))),
         ToolMessage("r", tool_call_id=["c"]),
     ],
