@@ -227,6 +227,11 @@ WRONG: list[tuple[str, Message]] = [
     ("unknown", SystemMessage("s", unknown=UnknownMembers({1: b"1"}))),  # type: ignore[dict-item]
     ("thinking[0].unknown", AssistantMessage(thinking=(Thinking("t", unknown=None),))),
     ("toolCalls[0].signature", AssistantMessage(tool_calls=(ToolCall.of("c", "f", "{}", 5),))),
+    (
+        "toolCalls[0].unknown",
+        AssistantMessage(tool_calls=(ToolCall("c", "f", "{}", unknown={"a": b"1"}),)),
+    ),
+    ("native.unknown", AssistantMessage(native=Native("p", unknown=None))),
 ]
 
 
@@ -328,7 +333,7 @@ def test_what_pairing_needs_repair_misses() -> None:
     for path, message in WRONG:
         if path.startswith("toolCall") and getattr(message, "tool_calls", ()) is not None:
             error = _error_of(normalize_history, [USER, message])
-            unread = path.endswith(".signature")
+            unread = path.endswith((".signature", ".unknown"))
             assert (error is None) == unread, message
             assert error is None or (1, path) == (error.index, error.path)
 
@@ -338,6 +343,8 @@ def test_what_pairing_needs_repair_misses() -> None:
     [
         5,
         AssistantMessage(tool_calls=(CALL.tool_calls[0], 5)),
+        AssistantMessage(tool_calls=5),
+        AssistantMessage(tool_calls=[CALL.tool_calls[0], 5]),
         AssistantMessage(tool_calls=(ToolCall.of("d", "f", "{}"), ToolCall.of([], "f", "{}"))),
         ToolMessage("r", tool_call_id=["c"]),
     ],

@@ -706,3 +706,10 @@ def test_the_report_is_plain_json() -> None:
 def test_a_report_with_any_finding_is_true(finding: str) -> None:
     assert SealReport(**{finding: (0,)})
     assert not SealReport(verified=(0,), trimmed=True, head="x")
+
+
+@pytest.mark.parametrize("key", [5, None, object, "k" * 32], ids=repr)
+def test_what_is_no_key_at_all_is_named(key: Any) -> None:
+    for function in (seal, verify):
+        with pytest.raises(ValueError, match=f"^a key is bytes, not {type(key).__name__}$"):
+            function([], key)
