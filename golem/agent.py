@@ -312,9 +312,9 @@ def _given(options: Mapping[str, Any], *, but: str = "") -> dict[str, Any]:
 
 def _several(option: str, given: Any) -> tuple[Any, ...]:
     """All of them; TypeError, naming the option, for one alone that is not in a list."""
-    alone = isinstance(given, (str, bytes, dict))
-    if alone or not hasattr(given, "__iter__"):
-        raise TypeError(f"{option} must be a list, or iterable, not {type(given).__name__}")
+    name: str = type(given).__name__
+    if isinstance(given, (str, bytes, dict)) or not hasattr(given, "__iter__"):
+        raise TypeError(f"{option} must be a list, or iterable, not {name}")
     return tuple(given)
 
 
