@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from importlib.metadata import entry_points
 from typing import (
@@ -105,8 +105,10 @@ class Agent(Generic[DepsT, OutputT]):
     ) -> None:
         self._model = resolve_model(model)
         check_options("Agent", options, AgentOptions.__optional_keys__)
+        # Without a policy nothing is retried; any other None is what was not given.
+        options = cast("AgentOptions", _given(options, but="retry"))
         self._options = options
-        self._toolbox = Toolbox(options.get("tools", ()))
+        self._toolbox = Toolbox(_several("tools", options.get("tools", ())))
         self._instructions = _sequence(options.get("instructions", ()))
         name = options.get("output_name", OUTPUT_NAME)
         self._output = Output(output_type, decoder=decoder, name=name)
@@ -195,14 +197,12 @@ class Agent(Generic[DepsT, OutputT]):
 
     def _start(self, prompt: str | None, options: RunOptions[DepsT], *, streaming: bool) -> Run:
         check_options("a run", options, RunOptions.__optional_keys__)
-        # Whoever wraps `run` passes on what it was given: None is what was not.
-        given = {name: value for name, value in options.items() if value is not None}
-        options = cast("RunOptions[DepsT]", given)
+        options = cast("RunOptions[DepsT]", _given(options))
         own = self._options
         for name in ("run_id", "conversation_id", "parent_run_id", "parent_call_id"):
             if not isinstance(options.get(name, ""), str):
                 raise TypeError(f"{name} must be text, not {type(options.get(name)).__name__}")
-        history = list(options.get("history", ()))
+        history = list(_several("history", options.get("history", ())))
         model, tools = options.get("model"), options.get("tools")
         deferred, unresolved = options.get("deferred"), options.get("unresolved", "error")
         if unresolved not in get_args(Unresolved):
@@ -215,7 +215,7 @@ class Agent(Generic[DepsT, OutputT]):
         if deferred is not None:
             check_answers(history, deferred, unresolved)
         limits = options.get("limits", own.get("limits", NO_LIMITS))
-        toolbox = self._toolbox if tools is None else Toolbox(tools)
+        toolbox = self._toolbox if tools is None else Toolbox(_several("tools", tools))
         self._check(toolbox, limits)
         used = self._model if model is None else resolve_model(model)
         native = getattr(used, "native_output", False) and not self._output.takes_text
@@ -224,7 +224,7 @@ class Agent(Generic[DepsT, OutputT]):
             model=used,
             toolbox=toolbox,
             history=history,
-            prompt=_prompt(prompt, tuple(options.get("parts", ())), history),
+            prompt=_prompt(prompt, _several("parts", options.get("parts", ())), history),
             deps=options.get("deps"),
             run_id=clean_text(options.get("run_id", "")),
             conversation_id=clean_text(options.get("conversation_id", "")),
@@ -305,10 +305,27 @@ def resolve_model(model: Model | str) -> Model:
     raise ValueError(f"no model {model!r}; registered are: {known or 'none'}")
 
 
+def _given(options: Mapping[str, Any], *, but: str = "") -> dict[str, Any]:
+    """The options that were given: whoever wraps golem passes on None for what it was not."""
+    return {name: value for name, value in options.items() if value is not None or name == but}
+
+
+def _several(option: str, given: Any) -> tuple[Any, ...]:
+    """All of them; TypeError, naming the option, for one alone that is not in a list."""
+    name: str = type(given).__name__
+    if isinstance(given, (str, bytes, dict)) or not hasattr(given, "__iter__"):
+        raise TypeError(f"{option} must be a list, or iterable, not {name}")
+    return tuple(given)
+
+
 def _sequence(instructions: Instructions | Sequence[Instructions]) -> Sequence[Instructions]:
     if isinstance(instructions, str) or callable(instructions):
         return (instructions,)
-    return tuple(instructions)
+    found: tuple[Instructions, ...] = _several("instructions", instructions)
+    for one in found:
+        if not (isinstance(one, str) or callable(one)):
+            raise TypeError(f"instructions must be text or functions, not {type(one).__name__}")
+    return found
 
 
 def _prompt(

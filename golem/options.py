@@ -69,7 +69,7 @@ class AgentOptions(TypedDict, total=False):
     timeout: float | Timeouts
     """Seconds for the whole run, or for its parts."""
     journal: Write
-    """Awaited with each message as it becomes final."""
+    """Awaited with each message as it becomes final, one at a time."""
 
 
 class RunOptions(TypedDict, Generic[DepsT], total=False):

@@ -60,8 +60,9 @@ class OTelObserver:
     ``openai``, ``anthropic`` …) and `request_model` are what the events do not tell.
 
     The run's span is a child of the one that is current where the run is read; that of a
-    sub-agent's run, of the call that runs it (of the parent's run, where several calls run at
-    once). No span is made current: see `span_of`. Every span is ended, however its run ends.
+    sub-agent's run, of the call that runs it (of the parent's run, where it names no call and
+    several run at once). No span is made current: see `span_of`. Every span is ended, however its
+    run ends.
     """
 
     def __init__(
@@ -163,7 +164,7 @@ class _Run:
     def __init__(self, observer: OTelObserver, event: ev.Event, parent: _Run | None) -> None:
         self._observer = observer
         agent, self._model = observer.names
-        above = None if parent is None else parent.only_call or parent.span
+        above = None if parent is None else parent.above(event)
         self.span: Span = observer.start("invoke_agent", agent, event, above)
         self._attempt: Span | None = None
         self._sent = 0
@@ -171,10 +172,15 @@ class _Run:
         self._answered: tuple[Span, int, str] | None = None
         self._calls: list[tuple[str, Span]] = []
 
-    @property
-    def only_call(self) -> Span | None:
-        """The call that is running, where there is exactly one."""
-        return self._calls[0][1] if len(self._calls) == 1 else None
+    def above(self, event: ev.Event) -> Span:
+        """The span under which a run begins in this one: that of the call that carries it out.
+
+        The call it names, else the only one that is running; of several, or none, the run's own.
+        """
+        named = event.parent_call_id if isinstance(event, ev.RunStarted) else ""
+        if named and (found := self.call(named)):
+            return found
+        return self._calls[0][1] if len(self._calls) == 1 else self.span
 
     def call(self, call_id: str) -> Span | None:
         """The span of a running call."""

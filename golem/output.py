@@ -65,8 +65,8 @@ class Output:
     `types` is `str`, a type msgspec can decode, or several; `str` among several lets the model
     answer in plain words too. `decoder` replaces decoding altogether.
 
-    Raises TypeError, naming it, for a type that cannot have a schema, ValueError for a `name`
-    that a provider would refuse.
+    Raises TypeError, naming it, for a type that cannot have a schema, ValueError for no type at
+    all and for a `name` that a provider would refuse.
     """
 
     def __init__(
@@ -80,6 +80,8 @@ class Output:
             raise ValueError(f"output name {name!r}: 1 to 64 letters, digits, _ or - are needed")
         several = isinstance(types, (list, tuple))
         given = list(cast("Sequence[Any]", types)) if several else [types]
+        if not given:
+            raise ValueError("output_type is empty: at least one type is needed")
         self.takes_text = str in given
         structured = [kind for kind in given if kind is not str]
         names = _names(structured, name)

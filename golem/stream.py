@@ -132,8 +132,9 @@ class RunStream(Generic[OutputT]):
         """Stop the run: at once, after the model turn, or after the tools that are being run.
 
         Open calls are closed with the fixed text, so that the transcript resumes without repair.
-        With `within` a later stop becomes ``now`` after that many seconds. The stream ends in
-        ``run_stopped`` (or in its answer or pause, where that came first) and raises nothing.
+        With `within` a later stop becomes ``now`` after that many seconds. Of several stops the
+        soonest stands, whoever came first. The stream ends in ``run_stopped`` (or in its answer or
+        pause, where that came first) and raises nothing.
 
         Returns the terminal event: what happened. None at once where the caller is who the run
         waits for: the stream's reader, for a later stop; a tool or an observer of the run itself,

@@ -22,6 +22,7 @@ from msgspec import Struct
 from golem import rawjson
 from golem.codec import encode_json
 from golem.context import RunContext
+from golem.docstrings import read_docstring
 from golem.limits import check_number
 from golem.messages import Part
 from golem.model import ToolSpec
@@ -37,6 +38,16 @@ class ToolResult(Struct, frozen=True):
 
     text: str = ""
     parts: tuple[Part, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Raise TypeError for what is no text and for what are no parts."""
+        text: object = self.text
+        if not isinstance(text, str):
+            raise TypeError(f"a ToolResult's text must be text, not {type(text).__name__}")
+        for place, part in enumerate(self.parts):
+            found: object = part
+            if not isinstance(found, Part):
+                raise TypeError(f"a ToolResult's part {place} is no Part: {type(part).__name__}")
 
 
 class InvalidArgumentsError(ValueError):
@@ -134,12 +145,14 @@ class Tool:
         Raises TypeError, naming the parameter, for what cannot have a schema.
         """
         called = name if name is not None else getattr(function, "__name__", "")
+        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+            raise TypeError(f"tool {called!r}: a generator has no one result; return it instead")
         if not inspect.isroutine(function):  # a partial, an object: annotations are elsewhere
             kind = type(function).__name__
             raise TypeError(f"tool {called!r}: a {kind} is no function; wrap it in one")
         parameters, takes_context = _parameters(function, called)
         documented = description if description is not None else inspect.getdoc(function) or ""
-        summary, explained = _read_docstring(documented)
+        summary, explained = read_docstring(documented)
         arguments = _arguments_type(called, parameters, explained)
         made = cls(
             called,
@@ -173,9 +186,10 @@ def tool(
 ) -> Tool | Callable[[Callable[..., Any]], Tool]:
     """Make a typed function a tool; used bare or with options (`ToolOptions`).
 
-    The docstring's text is the description and its ``Args:`` section describes the parameters;
-    annotations may be anything msgspec can decode, ``Annotated[…, msgspec.Meta(…)]`` included. A
-    first parameter annotated `RunContext` gets the run's context and is not shown to the model.
+    The docstring's text is the description, and what it says of parameters (in Google, NumPy or
+    reST style) describes them; annotations may be anything msgspec can decode,
+    ``Annotated[…, msgspec.Meta(…)]`` included. A first parameter annotated `RunContext` gets the
+    run's context and is not shown to the model.
 
     Raises TypeError, naming the parameter, for what cannot have a schema.
     """
@@ -305,29 +319,3 @@ def _schema(called: str, arguments: type[Struct]) -> dict[str, Any]:
     schema = dict(components.pop(cast("str", root["$ref"]).removeprefix("#/$defs/")))
     schema.pop("title", None)
     return {**schema, "$defs": components} if components else schema
-
-
-_ARGS_SECTION: Final = re.compile(r"^(?:Args|Arguments|Parameters):\s*$", re.MULTILINE)
-_SECTION: Final = re.compile(r"^[A-Z][A-Za-z ]*:\s*$", re.MULTILINE)
-_ARGUMENT: Final = re.compile(r"^(\s+)(\w+)\s*(?:\([^)]*\))?:\s*(.*)$")
-
-
-def _read_docstring(text: str) -> tuple[str, dict[str, str]]:
-    """The description and the explained arguments of a Google-style docstring."""
-    section = _ARGS_SECTION.search(text)
-    if section is None:
-        return text.strip(), {}
-    rest = text[section.end() :]
-    following = _SECTION.search(rest)
-    body = rest[: following.start()] if following else rest
-    explained: dict[str, str] = {}
-    current, indent = "", None
-    for line in body.splitlines():
-        match = _ARGUMENT.match(line)
-        if match and (indent is None or len(match[1]) == indent):
-            indent = len(match[1])
-            current = match[2]
-            explained[current] = match[3].strip()
-        elif current and line.strip():
-            explained[current] = f"{explained[current]} {line.strip()}".strip()
-    return text[: section.start()].strip(), explained

@@ -365,18 +365,32 @@ async def test_a_sub_agent_runs_under_the_call_that_runs_it(spans: Spans) -> Non
     assert len({span.context.trace_id for span in spans.ended}) == 1
 
 
-async def test_sub_agents_that_run_at_once_are_under_the_parent_run(spans: Spans) -> None:
+@pytest.mark.parametrize("named", [True, False])
+async def test_sub_agents_that_run_at_once_are_each_under_their_call(
+    spans: Spans, named: bool
+) -> None:
+    """A run that names no call may belong to any of several: it is under the parent's run."""
     inner: Agent[None] = Agent(
         ScriptedModel(["1", "2"]), on_event=spans.observer(agent_name="inner")
     )
+
+    @tool
+    async def by_hand(ctx: RunContext, prompt: str) -> str:
+        return (await inner.run(prompt, parent_run_id=ctx.run_id)).output
+
+    helper = inner.as_tool("ask", "Ask the other one.") if named else by_hand
+    asked = [(f"c{n}", helper.name, f'{{"prompt": "{n}"}}') for n in (1, 2)]
+    calls = tuple(ToolCall.of(*call) for call in asked)
     outer: Agent[None] = Agent(
-        ScriptedModel([asks(("c1", "ask"), ("c2", "ask"), args='{"prompt": "?"}'), "done"]),
-        tools=[inner.as_tool("ask", "Ask the other one.")],
+        ScriptedModel([AssistantMessage(tool_calls=calls), "done"]),
+        tools=[helper],
         parallel_tool_calls=True,
         on_event=spans.observer(agent_name="outer"),
     )
     await outer.run("go")
-    assert spans.tree()["invoke_agent inner"] == "invoke_agent outer"
+    above = {span.parent.span_id for span in spans.all("invoke_agent inner") if span.parent}
+    wanted = f"execute_tool {helper.name}" if named else "invoke_agent outer"
+    assert {span.context.span_id for span in spans.all(wanted)} == above
 
 
 async def test_concurrent_runs_of_one_agent_keep_apart(spans: Spans) -> None:

@@ -186,6 +186,12 @@ async def test_plain_text_among_the_types_lets_the_model_answer_in_words() -> No
         Agent(Native(script), output_type=[str, Point], output_mode="native")
 
 
+@pytest.mark.parametrize("types", [(), []])
+def test_no_type_at_all_is_refused_at_once(types: Any) -> None:
+    with pytest.raises(ValueError, match="output_type is empty"):
+        Agent(Native([]), output_type=types)
+
+
 @pytest.mark.parametrize("wrong", [object, [Point, object], lambda: 1])
 def test_a_type_without_a_schema_is_refused_at_once(wrong: Any) -> None:
     with pytest.raises(TypeError, match="cannot have a schema"):

@@ -9,7 +9,7 @@ import functools
 import json
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NamedTuple, NewType, Optional, TypedDict, Union
 
@@ -210,6 +210,27 @@ def test_names_defaults_and_docstring_make_the_schema() -> None:
         "required": ["city"],
     }
     assert book.bind('{"city":"x"}') == {"city": "x", "nights": 2, "tags": None}
+
+
+def test_a_generator_is_no_tool() -> None:
+    async def later(n: int) -> AsyncIterator[int]:
+        yield n
+
+    def now(n: int) -> Iterator[int]:
+        yield n
+
+    for function in (later, now):
+        with pytest.raises(TypeError, match="a generator has no one result"):
+            tool(function)
+
+
+@pytest.mark.parametrize(
+    ("text", "parts", "said"),
+    [(5, (), "text must be text, not int"), ("a", ("b",), "part 0 is no Part: str")],
+)
+def test_what_is_no_result_is_named_where_it_is_made(text: Any, parts: Any, said: str) -> None:
+    with pytest.raises(TypeError, match=said):
+        ToolResult(text, parts)
 
 
 def test_a_tool_without_parameters_takes_an_empty_object() -> None:

@@ -33,7 +33,7 @@ from golem._run.machine import Machine
 from golem._run.model_turn import ModelTurn
 from golem._run.plan import Plan
 from golem._run.prepare import donated_conversation, prepare_history, start_machine
-from golem._run.rules import SayWhen, StopWhen
+from golem._run.rules import SayWhen, StopWhen, sooner
 from golem._run.tool_batch import ToolBatch
 from golem._run.waiting import StopNow, Waiting
 from golem.context import Charge, RunContext
@@ -124,7 +124,7 @@ class Run:
 
         The deadline is on the backend's clock. The rest of the events tells what was closed.
         """
-        self._stop = when
+        self._stop = sooner(self._stop, when)
         if when == "now":
             self._waiting.interrupt()
         elif deadline is not None:

@@ -67,15 +67,17 @@ class Herald:
         Where one is cancelled, the others still get the event: none of them misses one. Who hangs
         though the run is to be over is shown nothing more.
         """
-        observers = iter(self._observers)
+        observers, shown = self._observers, 0
         try:
             for observer in observers:
+                await self._waiting.remind()  # before he is asked, who would be left half-way
+                shown += 1
                 await self._show(observer, event)
         except GeneratorExit:  # thrown away with its event loop: nothing can be awaited any more
             raise
         except BaseException:
             self._waiting.run_ends()
-            for observer in observers:
+            for observer in observers[shown:]:
                 with anyio.CancelScope(shield=True):
                     await self._show(observer, event)
             raise

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable
 
+import anyio
+
 from golem._run.cancellation import told
 from golem._run.commands import RunFailure, describe
 from golem._run.machine import Machine
@@ -12,7 +14,7 @@ from golem._run.waiting import Waiting
 from golem.messages import Message, ToolMessage
 
 Write = Callable[[Message], Awaitable[None]]
-"""Stores one message; awaited before the run goes on."""
+"""Stores one message; awaited before the run goes on, one at a time."""
 
 _log = logging.getLogger("golem")
 
@@ -29,6 +31,7 @@ class Journal:
         self._waiting = waiting
         self._ahead: list[ToolMessage] = []  # results written before they joined
         self._failed = False
+        self._written: anyio.Event | None = None  # set when the write that is under way is over
 
     async def catch_up(self, machine: Machine) -> None:
         """Write all that is final and has not been written, unless a write has failed.
@@ -73,8 +76,14 @@ class Journal:
 
     async def _call(self, message: Message) -> None:
         assert self._write is not None  # noqa: S101 - asked only where there is a journal
+        while self._written is not None:  # calls that run together finish together
+            await self._written.wait()
+        self._written = written = anyio.Event()
         try:
             await self._waiting.on_last_words(told(self._write, message))
         except Exception as error:
             self._failed = True
             raise RunFailure("history", f"journal: {describe(error)}", error) from error
+        finally:
+            self._written = None
+            written.set()

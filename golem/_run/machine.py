@@ -27,7 +27,7 @@ from golem._run.commands import (
 from golem._run.fragments import Fragments
 from golem._run.ledger import Ledger
 from golem._run.resume import Resumption
-from golem._run.rules import CUT_SHORT, PAUSE_TURN, Rules, SayWhen, StopWhen
+from golem._run.rules import CUT_SHORT, PAUSE_TURN, Rules, SayWhen, StopWhen, sooner
 from golem._run.steering import Steering
 from golem._run.transcript import Added, Transcript
 from golem.deferral import NOTHING_PENDING, Pending
@@ -137,8 +137,8 @@ class Machine:
         return self._steering.unsaid
 
     def request_stop(self, when: StopWhen) -> None:
-        """End the run at the next place that `when` allows."""
-        self._stop = when
+        """End the run at the next place that `when` allows; of several stops the soonest."""
+        self._stop = sooner(self._stop, when)
 
     def _decide(self) -> Command | None:
         if self._end is not None:

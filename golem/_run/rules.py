@@ -1,4 +1,4 @@
-"""What holds for a whole run, and the words its machine is steered and read by. Values only."""
+"""What holds for a whole run, and the words its machine is steered and read by. Pure."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from golem.model import FinishReason
 from golem.output import Output
 
 StopWhen = Literal["now", "after_tools", "after_model"]
+_SOONEST_FIRST: Final[tuple[StopWhen, ...]] = ("now", "after_model", "after_tools")
 SayWhen = Literal["next_turn", "idle"]
 
 CUT_SHORT: Final[dict[FinishReason, str]] = {
@@ -29,3 +30,8 @@ class Rules(Struct, frozen=True, kw_only=True):
     output_tools: bool = False
     output_retries: int = 0
     max_turns: int = 10
+
+
+def sooner(one: StopWhen | None, other: StopWhen) -> StopWhen:
+    """Of two stops the one that lets less happen: who asked for it must not lose it to another."""
+    return other if one is None else min(one, other, key=_SOONEST_FIRST.index)

@@ -82,16 +82,15 @@ class Toolbox:
 
 
 class Ready:
-    """A call with its tool and its arguments bound."""
+    """A call with its tool and its arguments bound.
+
+    `in_thread`: a worker thread is at it, or may be, and nothing can stop that one.
+    """
 
     def __init__(self, tool: Tool, arguments: dict[str, Any]) -> None:
+        self.in_thread = False
         self._tool = tool
         self._arguments = arguments
-
-    @property
-    def in_thread(self) -> bool:
-        """Whether it runs in a worker thread, which nothing can stop."""
-        return not self._tool.is_async
 
     async def run(self, context: RunContext[Any], limit: float | None) -> Outcome:
         """Run it to its end, or to its timeout (the tool's own, else `limit`), in seconds.
@@ -107,7 +106,7 @@ class Ready:
         if scope.cancel_called and (outcome is None or isinstance(outcome, Crashed)):
             late = TimeoutError(f"the tool timeout of {seconds:g} s is over")
             late.__cause__ = None if outcome is None else outcome.error
-            return Crashed(late, abandoned=self.in_thread and outcome is None)
+            return Crashed(late, abandoned=self.in_thread)
         assert outcome is not None  # noqa: S101 - it was not late
         return outcome
 
@@ -139,25 +138,32 @@ class Ready:
         bound = functools.partial(tool.function, *positional, **self._arguments)
         if tool.is_async:
             return await bound()
-        # Boxed: a decorated async function gives a coroutine there, which trio would refuse.
-        (value,) = await _in_thread(lambda: (bound(),))
+        (value,) = await self._in_thread(bound)
         return await value if inspect.isawaitable(value) else value
 
+    async def _in_thread(self, function: Callable[[], T]) -> tuple[T]:
+        """What the function gives in a worker thread; one that is cancelled is left to itself.
 
-async def _in_thread(function: Callable[[], T]) -> T:
-    """What the function gives in a worker thread; one that is cancelled is left to itself.
+        As many run at once as the backend's own limiter allows. The token is held here, not by the
+        thread: trio's thread would keep it, and once 40 hang no other would ever begin.
+        """
 
-    As many run at once as the backend's own limiter allows. The token is held here, not by the
-    thread: trio's thread would keep it, and once 40 hang no other would ever begin.
-    """
-    limiter, token = anyio.to_thread.current_default_thread_limiter(), object()
-    await limiter.acquire_on_behalf_of(token)
-    try:
-        return await anyio.to_thread.run_sync(
-            function, abandon_on_cancel=True, limiter=anyio.CapacityLimiter(1)
-        )
-    finally:
-        limiter.release_on_behalf_of(token)
+        def call() -> tuple[T]:
+            # Boxed: a decorated async function gives a coroutine there, which trio would refuse.
+            try:
+                return (function(),)
+            finally:
+                self.in_thread = False
+
+        limiter, token = anyio.to_thread.current_default_thread_limiter(), object()
+        await limiter.acquire_on_behalf_of(token)
+        self.in_thread = True
+        try:
+            return await anyio.to_thread.run_sync(
+                call, abandon_on_cancel=True, limiter=anyio.CapacityLimiter(1)
+            )
+        finally:
+            limiter.release_on_behalf_of(token)
 
 
 def _alone(error: Exception) -> Exception:

@@ -138,6 +138,8 @@ class Waiting:
 
     async def remind(self) -> None:
         """Raise the cancellation that the code waited for last has swallowed, if it has."""
+        if self._swallowed == NEVER:
+            return
         above, self._swallowed = self._swallowed, NEVER
         if cancel_requests() > above:
             await pass_cancellation(0)

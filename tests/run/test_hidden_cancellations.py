@@ -36,7 +36,7 @@ from golem.limits import Timeouts
 from golem.model import Delta, Request, Response
 from golem.testing import ScriptedModel
 from tests.run import virtual_time
-from tests.run.support import Recorder, asks, well_formed
+from tests.run.support import Recorder, SlowRecorder, asks, well_formed
 
 pytestmark = pytest.mark.virtual_time
 
@@ -154,8 +154,11 @@ async def collect(agent: Agent[Any, Any], form: str, **options: Any) -> None:
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("wait", [*hiding(), pytest.param(swallowing(), id="swallowed")])
 @pytest.mark.parametrize("how", ["cancel", "timeout"])
-def test_a_native_cancellation_gets_through(how: str, wait: Waits, place: str, form: str) -> None:
-    recorder = Recorder()
+@pytest.mark.parametrize("watch", [Recorder, SlowRecorder])
+def test_a_native_cancellation_gets_through(
+    watch: type[Recorder], how: str, wait: Waits, place: str, form: str
+) -> None:
+    recorder = watch()
 
     async def main() -> None:
         run = collect(at(place, wait), form, on_event=recorder)

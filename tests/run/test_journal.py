@@ -153,6 +153,53 @@ async def test_a_turn_that_has_no_price_is_stored_and_told() -> None:
     assert recorder.kinds[-2:] == ["message_added", "run_failed"]
 
 
+async def test_a_journal_is_asked_for_one_message_at_a_time() -> None:
+    """Calls that run together finish together; one file, one connection is all it may have."""
+    stored = Stored()
+    writing = False
+
+    async def journal(message: Message) -> None:
+        nonlocal writing
+        assert not writing
+        writing = True
+        await anyio.sleep(0.1)
+        writing = False
+        await stored(message)
+
+    calls = [(str(n), "echo", f'{{"text": "{n}"}}') for n in range(5)]
+    agent = Agent(
+        ScriptedModel([asks(*calls), "done"]),
+        tools=[echo],
+        parallel_tool_calls=True,
+        journal=journal,
+    )
+    result = await agent.run("p")
+    assert sorted(stored.contents) == sorted(m.content for m in result.messages)
+
+
+async def test_results_that_wait_for_a_slow_journal_are_stored_at_the_end_all_the_same() -> None:
+    stored = Stored()
+
+    async def journal(message: Message) -> None:
+        await anyio.sleep(0.4)
+        await stored(message)
+
+    calls = [(str(n), "echo", f'{{"text": "{n}"}}') for n in range(5)]
+    agent = Agent(
+        ScriptedModel([asks(*calls), "done"]),
+        tools=[echo],
+        parallel_tool_calls=True,
+        journal=journal,
+        timeout=1.5,  # over while the second result is being written
+    )
+    with pytest.raises(RunError) as caught:
+        await agent.run("p")
+    partial = caught.value.partial
+    assert partial is not None
+    assert len(partial.batch_results) == 5
+    assert {m.content for m in partial.resume_messages} == set(stored.contents)
+
+
 @pytest.mark.parametrize("ends", ["fails", "stops"])
 async def test_the_results_beside_a_batch_are_stored_with_it(ends: str) -> None:
     """A sibling that is to correct its call has its answer, though the batch has failed."""

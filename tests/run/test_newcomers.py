@@ -19,8 +19,10 @@ from golem import (
     load_message,
 )
 from golem import events as ev
+from golem.options import AgentOptions
 from golem.result import Partial, Result
 from golem.testing import ScriptedModel
+from tests.run.support import echo
 
 MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "a number as prompt": ({"prompt": 3}, "prompt must be text, not int"),
@@ -29,6 +31,10 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "a part as a dict": ({"parts": [{"kind": "image"}]}, "prompt part 0 is no Part but dict"),
     "a number as an id": ({"run_id": 7}, "run_id must be text, not int"),
     "a misspelled option": ({"histroy": []}, "no option 'histroy'"),
+    "one part": ({"parts": Part("image")}, "parts must be a list, or iterable, not Part"),
+    "one message": ({"history": UserMessage("q")}, "history must be a list, .*not UserMessage"),
+    "a stored history": ({"history": b"[]"}, "history must be a list, or iterable, not bytes"),
+    "one tool": ({"tools": echo}, "tools must be a list, or iterable, not Tool"),
 }
 
 
@@ -38,6 +44,28 @@ async def test_a_mistake_is_a_type_error_that_names_it(options: dict[str, Any], 
     with pytest.raises(TypeError, match=said):
         await Agent(model).run(**({"prompt": "p"} | options))
     assert model.requests == []
+
+
+@pytest.mark.parametrize("option", sorted(AgentOptions.__optional_keys__))
+async def test_an_agents_option_may_be_none(option: str) -> None:
+    """As a run's: whoever wraps golem passes on what was not given."""
+    agent = Agent(ScriptedModel(["ok"]), **{option: None})  # type: ignore[call-overload]
+    assert (await agent.run("p")).output == "ok"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"tools": echo}, "tools must be a list, or iterable, not Tool"),
+        ({"instructions": 3}, "instructions must be a list, or iterable, not int"),
+        ({"instructions": ["a", None]}, "instructions must be text or functions, not NoneType"),
+    ],
+)
+def test_a_mistake_in_an_agent_is_a_type_error_that_names_it(
+    options: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(TypeError, match=said):
+        Agent(ScriptedModel([]), **options)
 
 
 async def test_no_history_may_be_none() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import AsyncIterator
 from typing import Any
 
 import anyio
@@ -13,8 +14,10 @@ from golem import Agent, Event, Part, RunError, RunStream, ToolMessage, UserMess
 from golem._run.rules import StopWhen
 from golem.events import MessageAdded, RunFailed, RunFinished, RunStopped
 from golem.history.repair import NO_RESULT
+from golem.model import Delta, Request, Response, TextDelta
 from golem.testing import FunctionModel, ScriptedModel, hangs
 from tests.run.support import (
+    Gives,
     Recorder,
     SlowRecorder,
     announced,
@@ -400,6 +403,32 @@ async def test_any_number_of_tasks_may_stop_one_stream() -> None:
     assert [stream.outcome] * len(said) == said
     assert recorder.events == seen
     well_formed(seen)
+
+
+@pytest.mark.parametrize("stops", [("after_model", "after_tools"), ("after_tools", "after_model")])
+async def test_of_several_stops_the_soonest_stands(stops: tuple[StopWhen, ...]) -> None:
+    """Who stops a run before its tools start must not see them run because another was patient."""
+    ran: list[str] = []
+
+    @tool
+    async def effect() -> str:
+        ran.append("effect")
+        return ""
+
+    async def answer(request: Request) -> AsyncIterator[Delta | Response]:
+        yield TextDelta("on its way")
+        for when in stops:
+            tasks.start_soon(stream.stop, when)
+        await anyio.sleep(1)  # all of them have said so
+        yield Response(asks(("1", "effect")))
+
+    model = Gives()
+    model.stream = answer  # type: ignore[method-assign]
+    stream = Agent(model, tools=[effect]).stream("p")
+    async with anyio.create_task_group() as tasks:
+        await read(stream)
+    assert isinstance(stream.outcome, RunStopped)
+    assert ran == []
 
 
 async def test_leaving_while_somebody_stops_waits_for_the_end() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from typing import Any
@@ -29,7 +30,7 @@ from golem import (
     tool,
 )
 from golem.history.repair import NO_RESULT
-from golem.testing import ScriptedModel
+from golem.testing import ScriptedModel, read
 from tests.run.support import Recorder, asks, boom, echo, well_formed
 
 
@@ -366,6 +367,54 @@ async def test_a_thread_of_a_cancelled_run_is_reported() -> None:
         release.set()
     assert stream.partial is not None
     assert stream.partial.abandoned == ("1",)
+
+
+async def test_only_a_thread_that_may_still_run_is_reported() -> None:
+    """Neither a call that waits for a thread, nor what a thread has raised or handed over."""
+    release, entered = threading.Event(), anyio.Event()
+
+    @tool
+    def block() -> str:
+        anyio.from_thread.run_sync(entered.set)
+        release.wait(30)
+        return "too late"
+
+    stream = Agent(
+        ScriptedModel([asks(("1", "block"), ("2", "block"))]),
+        tools=[block],
+        parallel_tool_calls=True,
+    ).stream("p")
+    limiter = anyio.to_thread.current_default_thread_limiter()
+    before, limiter.total_tokens = limiter.total_tokens, 1
+    try:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(read, stream)
+            await entered.wait()
+            tasks.cancel_scope.cancel()
+    finally:
+        limiter.total_tokens = before
+        release.set()
+    assert stream.partial is not None
+    assert len(stream.partial.abandoned) == 1
+
+
+@pytest.mark.parametrize("way", ["raises", "hands over"])
+async def test_a_thread_that_has_ended_is_not_reported(way: str) -> None:
+    async def hangs() -> str:
+        await anyio.sleep(3600)
+        return "never"
+
+    @tool
+    def ends() -> Any:
+        if way == "raises":
+            raise SystemExit
+        return hangs()
+
+    stream = Agent(ScriptedModel([asks(("1", "ends"))]), tools=[ends]).stream("p")
+    with contextlib.suppress(SystemExit), anyio.move_on_after(0.2):
+        await read(stream)
+    assert stream.partial is not None
+    assert stream.partial.abandoned == ()
 
 
 # What a tool may know
