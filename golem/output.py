@@ -19,6 +19,7 @@ from golem import rawjson
 from golem.errors import ModelRetry
 from golem.messages import ToolCall
 from golem.model import OutputSchema, ToolSpec
+from golem.tools import no_schema
 
 OutputMode = Literal["native", "tool", "prompt"]
 Decoder = Callable[[str], Any | Awaitable[Any]]
@@ -237,7 +238,7 @@ def _shape(kind: Any, name: str) -> Shape:
         msgspec.json.Decoder(kind)
         schema = _inlined(kind)
     except (TypeError, ValueError, NameError) as error:
-        raise TypeError(f"output type {kind!r} cannot have a schema: {error}") from error
+        raise TypeError(f"output type {kind!r} cannot have a schema: {no_schema(error)}") from error
     wrapped = schema.get("type") != "object"
     if wrapped:
         definitions = schema.pop("$defs", None)
