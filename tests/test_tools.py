@@ -320,6 +320,10 @@ def foreign(value: threading.Lock) -> str:
     return ""
 
 
+def an_object(value: Called) -> str:
+    return ""
+
+
 def unwritable(value: int = object()) -> str:  # type: ignore[assignment]
     return ""
 
@@ -347,7 +351,8 @@ def wrong_default(value: int = "a") -> str:  # type: ignore[assignment]
         (context_behind, "must be the first parameter, not 'context'"),
         (a_function, "parameter 'value' has no schema: .*Callable"),
         (two_untagged, "parameter 'value' has no schema: .*tagged"),
-        (foreign, "parameter 'value' has no schema: .*; dataclasses, .* are$"),
+        (foreign, "parameter 'value' has no schema"),
+        (an_object, "has no schema: type <class .*Called'> is not supported; dataclasses, .* are$"),
         (unwritable, "parameter 'value' has no schema"),
         (unresolved, "Nowhere"),
         (functools.partial(positional, 1), "a partial is no function"),
