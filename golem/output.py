@@ -276,8 +276,16 @@ def _first(shapes: Sequence[Shape], text: str) -> Any:
         try:
             return shape.decode(data)
         except (msgspec.MsgspecError, RecursionError) as error:
-            complaint = complaint or str(error)
+            complaint = complaint or _complaint(error)
     raise ModelRetry(complaint)
+
+
+def _complaint(error: Exception) -> str:
+    """What msgspec says; of a text that is no JSON at all it would say that it was truncated."""
+    words = isinstance(error, msgspec.DecodeError) and not isinstance(
+        error, msgspec.ValidationError
+    )
+    return f"not JSON: {error}" if words else str(error)
 
 
 _FENCE: Final = re.compile(r"\A\s*```[a-zA-Z]*\s*|\s*```\s*\Z")

@@ -186,6 +186,14 @@ async def test_plain_text_among_the_types_lets_the_model_answer_in_words() -> No
         Agent(Native(script), output_type=[str, Point], output_mode="native")
 
 
+@pytest.mark.parametrize("words", ["no", "In words.", "{"])
+async def test_words_in_place_of_json_are_called_that(words: str) -> None:
+    with pytest.raises(RunError, match=r"^decode stage: not JSON: "):
+        await Agent(Native([words]), output_type=Point).run("p")
+    with pytest.raises(RunError, match=r"^decode stage: Expected `int`, got `str` - at `\$\.x`$"):
+        await Agent(Native(['{"x": "1"}']), output_type=Point).run("p")
+
+
 @pytest.mark.parametrize("wrong", [object, [Point, object], lambda: 1])
 def test_a_type_without_a_schema_is_refused_at_once(wrong: Any) -> None:
     with pytest.raises(TypeError, match="cannot have a schema") as caught:
