@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing
 from importlib.metadata import entry_points
 from typing import (
@@ -309,7 +309,7 @@ def resolve_model(model: Model | str) -> Model:
 def _sequence(instructions: Instructions | Sequence[Instructions]) -> Sequence[Instructions]:
     if isinstance(instructions, str) or callable(instructions):
         return (instructions,)
-    if not isinstance(instructions, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance]
+    if not isinstance(instructions, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise TypeError(
             "instructions must be text, a function or a list of these, "
             f"not {type(instructions).__name__}"
