@@ -31,6 +31,7 @@ from golem.carrying import inside
 from golem.context import RunContext
 from golem.deferral import DeferredResults
 from golem.errors import RunError, SubAgentPausedError, ToolCanceled
+from golem.faults import messages_in
 from golem.limits import NO_LIMITS, Timeouts, UsageLimits
 from golem.messages import Part, UserMessage
 from golem.model import Model, Settings
@@ -202,7 +203,7 @@ class Agent(Generic[DepsT, OutputT]):
         for name in ("run_id", "conversation_id", "parent_run_id", "parent_call_id"):
             if not isinstance(options.get(name, ""), str):
                 raise TypeError(f"{name} must be text, not {type(options.get(name)).__name__}")
-        history = list(_several("history", options.get("history", ())))
+        history = list(messages_in(options.get("history", ())))
         model, tools = options.get("model"), options.get("tools")
         deferred, unresolved = options.get("deferred"), options.get("unresolved", "error")
         if unresolved not in get_args(Unresolved):

@@ -54,7 +54,8 @@ def load_history(data: Document) -> list[Message]:
     keep it in memory: reload a message alone (`load_message(dump_message(m))`) to keep just one
     of a large document.
 
-    Raises HistoryError, naming the message and the member, for anything that is no history.
+    Raises HistoryError, naming the message and the member, for anything that is no history, and
+    TypeError for what is neither bytes nor text.
     """
     if type(data) is not bytes and isinstance(data, (bytearray, memoryview)):
         data = bytes(data)  # what the argument texts are views of must not change under them
@@ -62,6 +63,8 @@ def load_history(data: Document) -> list[Message]:
         return _strict_history.decode(data)
     except _REFUSED:
         return list(_load_tolerantly(_as_bytes(data)))
+    except TypeError:
+        raise _no_document(data) from None
 
 
 def load_message(data: Document) -> Message:
@@ -72,6 +75,8 @@ def load_message(data: Document) -> Message:
         return _strict_message.decode(data)
     except _REFUSED:
         return _read_message(_as_bytes(data), None)
+    except TypeError:
+        raise _no_document(data) from None
 
 
 def iter_history(lines: Iterable[bytes | str]) -> Iterator[Message]:
@@ -286,6 +291,10 @@ def _load_tolerantly(data: bytes) -> Iterator[Message]:
             yield _strict_message.decode(item)
         except _REFUSED:
             yield _read_message(item, index)
+
+
+def _no_document(data: object) -> TypeError:
+    return TypeError(f"JSON is wanted, as bytes or text, not {type(data).__name__}")
 
 
 def _as_bytes(data: Document) -> bytes:

@@ -43,6 +43,7 @@ _MESSAGES: Final = frozenset(MESSAGE_TYPES.values())
 _RAW: Final = frozenset({Raw})
 _NONE: Final = ()
 """What a message without parts, calls or thinking has: there is but one empty tuple."""
+_STORED: Final[tuple[type, ...]] = (str, bytes, bytearray)
 _ITEMS: Final = {"parts": Part, "tool_calls": ToolCall, "thinking": Thinking, "items": Raw}
 _SPECIAL: Final[dict[str, tuple[type, ...]]] = {
     "raw": (Raw, str),
@@ -55,11 +56,15 @@ def messages_in(history: Iterable[Message]) -> Iterable[Message]:
     """`history` as it is, once it is sure that it can be read one message after the other.
 
     Raises HistoryError, saying what was given, for anything else: one message, None, something
-    asynchronous. What an iterable of the caller's raises itself passes as it is.
+    asynchronous, a stored history. What an iterable of the caller's raises itself passes as it is.
     """
-    if not _can_be_read(type(history), "__iter__", "__getitem__"):
-        given = type(history).__name__
-        raise HistoryError(f"expected an iterable of messages, not {given}")
+    given = type(history)
+    if issubclass(given, _STORED):  # whose items are no messages
+        raise HistoryError(
+            f"expected an iterable of messages, not {given.__name__}; load_history reads JSON"
+        )
+    if not _can_be_read(given, "__iter__", "__getitem__"):
+        raise HistoryError(f"expected an iterable of messages, not {given.__name__}")
     return history
 
 

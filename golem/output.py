@@ -19,6 +19,7 @@ from golem import rawjson
 from golem.errors import ModelRetry
 from golem.messages import ToolCall
 from golem.model import OutputSchema, ToolSpec
+from golem.tools import no_schema
 
 OutputMode = Literal["native", "tool", "prompt"]
 Decoder = Callable[[str], Any | Awaitable[Any]]
@@ -239,7 +240,7 @@ def _shape(kind: Any, name: str) -> Shape:
         msgspec.json.Decoder(kind)
         schema = _inlined(kind)
     except (TypeError, ValueError, NameError) as error:
-        raise TypeError(f"output type {kind!r} cannot have a schema: {error}") from error
+        raise TypeError(f"output type {kind!r} cannot have a schema: {no_schema(error)}") from error
     wrapped = schema.get("type") != "object"
     if wrapped:
         definitions = schema.pop("$defs", None)
@@ -277,8 +278,16 @@ def _first(shapes: Sequence[Shape], text: str) -> Any:
         try:
             return shape.decode(data)
         except (msgspec.MsgspecError, RecursionError) as error:
-            complaint = complaint or str(error)
+            complaint = complaint or _complaint(error)
     raise ModelRetry(complaint)
+
+
+def _complaint(error: Exception) -> str:
+    """What msgspec says; of a text that is no JSON at all it would say that it was truncated."""
+    words = isinstance(error, msgspec.DecodeError) and not isinstance(
+        error, msgspec.ValidationError
+    )
+    return f"not JSON: {error}" if words else str(error)
 
 
 _FENCE: Final = re.compile(r"\A\s*```[a-zA-Z]*\s*|\s*```\s*\Z")

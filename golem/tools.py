@@ -149,7 +149,8 @@ class Tool:
             raise TypeError(f"tool {called!r}: a generator has no one result; return it instead")
         if not inspect.isroutine(function):  # a partial, an object: annotations are elsewhere
             kind = type(function).__name__
-            raise TypeError(f"tool {called!r}: a {kind} is no function; wrap it in one")
+            which = f"tool {called!r}" if called else "a tool"
+            raise TypeError(f"{which}: a {kind} is no function; wrap it in one{_rather(function)}")
         parameters, takes_context = _parameters(function, called)
         documented = description if description is not None else inspect.getdoc(function) or ""
         summary, explained = read_docstring(documented)
@@ -304,8 +305,22 @@ def _check(called: str, name: str, field: tuple[Any, ...]) -> None:
         msgspec.json.schema(alone)
         msgspec.json.Decoder(alone)
     except (TypeError, ValueError, NameError) as error:
-        reason = " ".join(str(error).split())
+        reason = no_schema(error)
         raise TypeError(f"tool {called!r}: parameter {name!r} has no schema: {reason}") from error
+
+
+def no_schema(error: Exception) -> str:
+    """Why there is no schema, in a line; of msgspec's advice only what can be followed here."""
+    reason = " ".join(str(error).split())
+    if "schema_hook" not in reason:
+        return reason
+    _, _, last = reason.rpartition("` ")
+    return f"{last}; dataclasses, TypedDicts and msgspec Structs are"
+
+
+def _rather(function: object) -> str:
+    """What an agent given for a tool is told; the tools know nothing else of agents."""
+    return ", or give agent.as_tool(name, description)" if hasattr(function, "as_tool") else ""
 
 
 def _schema(called: str, arguments: type[Struct]) -> dict[str, Any]:
@@ -315,7 +330,7 @@ def _schema(called: str, arguments: type[Struct]) -> dict[str, Any]:
             [arguments], ref_template="#/$defs/{name}"
         )
     except (TypeError, ValueError, NameError) as error:  # of several parameters together
-        raise TypeError(f"tool {called!r} cannot have a schema: {error}") from error
+        raise TypeError(f"tool {called!r} cannot have a schema: {no_schema(error)}") from error
     schema = dict(components.pop(cast("str", root["$ref"]).removeprefix("#/$defs/")))
     schema.pop("title", None)
     return {**schema, "$defs": components} if components else schema

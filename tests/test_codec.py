@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from golem import (
+    Agent,
     AssistantMessage,
     HistoryError,
     Message,
@@ -31,11 +32,15 @@ from golem import (
     iter_history,
     load_history,
     load_message,
+    normalize_history,
     rawjson,
+    repair,
+    sanitize_history,
 )
 from golem.codec import encode_json
 from golem.messages import MESSAGE_TYPES
 from golem.rawjson import MAX_DEPTH
+from golem.testing import ScriptedModel
 from tests import cases
 from tests.cases import Case
 from tests.strategies import ARGS, HISTORIES, MESSAGES, ODD_TEXT, json_text
@@ -212,6 +217,27 @@ def test_what_is_no_iterable_is_no_history_and_no_lines(given: Any) -> None:
         list(iter_history(given))
     with pytest.raises(TypeError, match=r"^line 2 is no text but "):
         list(iter_history([b"", given]))
+
+
+@pytest.mark.parametrize("given", [5, None, [UserMessage("u")]])
+def test_what_is_neither_bytes_nor_text_is_no_document(given: Any) -> None:
+    for load in (load_history, load_message):
+        with pytest.raises(TypeError, match=r"^JSON is wanted, as bytes or text, not "):
+            load(given)
+
+
+@pytest.mark.parametrize("given", ["[]", b"[]", bytearray(b"[]")])
+def test_a_stored_history_has_to_be_loaded_first(given: Any) -> None:
+    for take in (
+        dump_history,
+        normalize_history,
+        sanitize_history,
+        lambda given: list(repair(given)),
+    ):
+        with pytest.raises(HistoryError, match=r"not (str|bytes|bytearray); load_history reads"):
+            take(given)
+    with pytest.raises(HistoryError, match="load_history reads JSON"):
+        Agent(ScriptedModel(["hi"])).stream("p", history=given)
 
 
 @given(HISTORIES)

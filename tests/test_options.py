@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 import pytest
 
-from golem import Agent, AssistantMessage, ToolCall, UsageLimitError, tool
+from golem import Agent, AssistantMessage, Tool, ToolCall, UsageLimitError, tool
 from golem.model import Settings
 from golem.testing import ScriptedModel
 
@@ -47,6 +47,17 @@ def test_what_is_no_model_policy_or_mode_is_refused_before_any_run() -> None:
     nothing: Any = object()
     with pytest.raises(TypeError, match="is no model"):
         Agent(nothing)
+
+
+def test_one_tool_is_no_list_of_tools_and_a_number_no_instructions() -> None:
+    one: dict[str, Any] = {"tools": Tool("act", len, schema={})}
+    with pytest.raises(TypeError, match="tools must be a list of tools, not Tool"):
+        Agent(ScriptedModel([]), **one)
+    with pytest.raises(TypeError, match="tools must be a list of tools, not Tool"):
+        Agent(ScriptedModel([])).stream("hello", **one)
+    number: dict[str, Any] = {"instructions": 3}
+    with pytest.raises(TypeError, match="instructions must be text, a function or a list of these"):
+        Agent(ScriptedModel([]), **number)
 
 
 async def test_settings_are_refused_by_name_wherever_they_are_given() -> None:

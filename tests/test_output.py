@@ -192,10 +192,20 @@ def test_no_type_at_all_is_refused_at_once(types: Any) -> None:
         Agent(Native([]), output_type=types)
 
 
+@pytest.mark.parametrize("words", ["no", "In words.", "{"])
+async def test_words_in_place_of_json_are_called_that(words: str) -> None:
+    with pytest.raises(RunError, match=r"^decode stage: not JSON: "):
+        await Agent(Native([words]), output_type=Point).run("p")
+    with pytest.raises(RunError, match=r"^decode stage: Expected `int`, got `str` - at `\$\.x`$"):
+        await Agent(Native(['{"x": "1"}']), output_type=Point).run("p")
+
+
 @pytest.mark.parametrize("wrong", [object, [Point, object], lambda: 1])
 def test_a_type_without_a_schema_is_refused_at_once(wrong: Any) -> None:
-    with pytest.raises(TypeError, match="cannot have a schema"):
+    with pytest.raises(TypeError, match="cannot have a schema") as caught:
         Agent(Native([]), output_type=wrong)
+    assert "\n" not in str(caught.value)
+    assert "schema_hook" not in str(caught.value)  # an option of msgspec's, and none of ours
 
 
 @pytest.mark.parametrize("name", ["", "my result", "réponse", "x" * 65])

@@ -109,6 +109,12 @@ async def test_a_request_beyond_the_script_is_the_tests_mistake() -> None:
         await model.generate(REQUEST)
 
 
+@pytest.mark.parametrize("one", ["Hello.", Fragments([TextDelta("Hello.")])])
+def test_one_answer_is_no_script(one: Any) -> None:
+    with pytest.raises(TypeError, match=r"a script is a list of answers, not (str|Fragments)"):
+        ScriptedModel(one)
+
+
 async def test_a_script_may_be_any_iterable_and_its_requests_are_recorded() -> None:
     model = ScriptedModel(iter(["a", "b"]))
     agent = Agent(model, instructions="i")

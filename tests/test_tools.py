@@ -341,6 +341,10 @@ def foreign(value: threading.Lock) -> str:
     return ""
 
 
+def an_object(value: Called) -> str:
+    return ""
+
+
 def unwritable(value: int = object()) -> str:  # type: ignore[assignment]
     return ""
 
@@ -369,10 +373,12 @@ def wrong_default(value: int = "a") -> str:  # type: ignore[assignment]
         (a_function, "parameter 'value' has no schema: .*Callable"),
         (two_untagged, "parameter 'value' has no schema: .*tagged"),
         (foreign, "parameter 'value' has no schema"),
+        (an_object, "has no schema: type <class .*Called'> is not supported; dataclasses, .* are$"),
         (unwritable, "parameter 'value' has no schema"),
         (unresolved, "Nowhere"),
         (functools.partial(positional, 1), "a partial is no function"),
-        (Called(), "a Called is no function"),
+        (Called(), "a tool: a Called is no function; wrap it in one$"),
+        (Agent(ScriptedModel([])), r"or give agent\.as_tool\(name, description\)$"),
         (wrong_default, "parameter 'value' has a default of another type"),
     ],
     ids=lambda value: getattr(value, "__name__", None),

@@ -65,10 +65,14 @@ def is_stray(error: BaseException) -> bool:
 async def told(function: Callable[P, Awaitable[T]], *args: P.args, **named: P.kwargs) -> T:
     """What code of the application gives; its stray CancelledError is an error like any other.
 
-    Raises StrayCancelledError. Not for models and tools: what they are cancelled by ends the run.
+    Raises StrayCancelledError, and TypeError for a function that is not async. Not for models and
+    tools: what they are cancelled by ends the run.
     """
     try:
-        return await function(*args, **named)
+        given = function(*args, **named)
+        if not hasattr(given, "__await__"):
+            raise TypeError(f"it has to be async, and gave {type(given).__name__}")
+        return await given
     except asyncio.CancelledError as error:
         if not is_stray(error):
             raise

@@ -39,10 +39,13 @@ T = TypeVar("T")
 class Toolbox:
     """The tools a run may call, by name. Plain typed functions become tools.
 
-    Raises ValueError for two tools of one name, TypeError for a function without a schema.
+    Raises ValueError for two tools of one name, TypeError for a function without a schema, and
+    for a tool where several are wanted.
     """
 
     def __init__(self, tools: Iterable[AnyTool] = ()) -> None:
+        if not isinstance(tools, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"tools must be a list of tools, not {type(tools).__name__}")
         self._tools: dict[str, Tool] = {}
         for given in tools:
             made = given if isinstance(given, Tool) else Tool.from_function(given)

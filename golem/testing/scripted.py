@@ -123,10 +123,13 @@ class ScriptedModel(FunctionModel):
     `requests` holds what was asked so far. `usage` is what every answer that brings none of its
     own is said to have consumed.
 
-    Raises AssertionError for a request beyond the script's end.
+    Raises AssertionError for a request beyond the script's end, and TypeError for one answer where
+    a list of them is wanted.
     """
 
     def __init__(self, script: Iterable[Scripted], *, usage: Usage = NO_USAGE) -> None:
+        if isinstance(script, (str, Fragments)):  # whose items are no answers
+            raise TypeError(f"a script is a list of answers, not {type(script).__name__}")
         super().__init__(self._next, usage=usage)
         self._script = list(script)
 

@@ -239,7 +239,8 @@ def read_members(data: bytes, known: Sequence[str] | None = None) -> dict[str, b
         raise _no_json(error) from None
     unknown = [name for name in members if known is not None and name not in known]
     if unknown:
-        raise _malformed(f"the body has no member {clean(unknown[0])!r}; known are: {known}")
+        names = ", ".join(known or ())
+        raise _malformed(f"the body has no member {clean(unknown[0])!r}; known are: {names}")
     return {name: bytes(text) for name, text in members.items() if bytes(text) != b"null"}
 
 

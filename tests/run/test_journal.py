@@ -118,6 +118,16 @@ async def test_a_turn_is_complete_whatever_its_connection_does_behind_it(
     well_formed(recorder.events)
 
 
+async def test_a_journal_that_is_not_async_is_told_to_be() -> None:
+    lines: list[Message] = []
+    plain: Any = lines.append
+    with pytest.raises(
+        RunError, match=r"journal: it has to be async, and gave NoneType$"
+    ) as caught:
+        await Agent(ScriptedModel(["hi"]), journal=plain).run("p")
+    assert caught.value.stage == "history"
+
+
 async def test_what_a_full_disk_keeps_from_the_journal_is_told_all_the_same() -> None:
     """The run fails, and its events have said every message that its partial holds."""
     recorder = Recorder()

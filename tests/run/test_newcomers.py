@@ -9,6 +9,7 @@ import pytest
 from golem import (
     Agent,
     AssistantMessage,
+    HistoryError,
     Part,
     RunError,
     ToolCall,
@@ -32,8 +33,6 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "a number as an id": ({"run_id": 7}, "run_id must be text, not int"),
     "a misspelled option": ({"histroy": []}, "no option 'histroy'"),
     "one part": ({"parts": Part("image")}, "parts must be a list, or iterable, not Part"),
-    "one message": ({"history": UserMessage("q")}, "history must be a list, .*not UserMessage"),
-    "a stored history": ({"history": b"[]"}, "history must be a list, or iterable, not bytes"),
     "one tool": ({"tools": echo}, "tools must be a list, or iterable, not Tool"),
 }
 
@@ -43,6 +42,20 @@ async def test_a_mistake_is_a_type_error_that_names_it(options: dict[str, Any], 
     model = ScriptedModel(["never"])
     with pytest.raises(TypeError, match=said):
         await Agent(model).run(**({"prompt": "p"} | options))
+    assert model.requests == []
+
+
+@pytest.mark.parametrize(
+    ("history", "said"),
+    [
+        (UserMessage("q"), "expected an iterable of messages, not UserMessage"),
+        (b"[]", "not bytes; load_history reads JSON"),
+    ],
+)
+async def test_what_is_no_list_of_messages_is_no_history(history: Any, said: str) -> None:
+    model = ScriptedModel(["never"])
+    with pytest.raises(HistoryError, match=said):
+        await Agent(model).run("p", history=history)
     assert model.requests == []
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -458,10 +459,21 @@ def test_detached_runs_end_with_their_loop_and_their_evidence_is_kept(
             ends.append(outcome)
 
         served = app(agent_for, replay=replay, on_disconnect="detach", on_end=on_end)
-        async with client(served) as ask:
-            with anyio.move_on_after(0.1):
-                body = {"prompt": "hang", "conversationId": "c"}
-                await ask.post("/runs", json=body)
+        async with client(served) as ask, anyio.create_task_group() as tasks:
+
+            async def begin() -> None:
+                await ask.post("/runs", json={"prompt": "hang", "conversationId": "c"})
+
+            tasks.start_soon(begin)
+            while (record := await replay.latest("c")) is None:
+                await anyio.lowlevel.checkpoint()
+            deltas = 0
+            async with aclosing(replay.read(record.run_id)) as recorded:
+                async for event in recorded:
+                    deltas += b'"text_delta"' in event.data
+                    if deltas == 3:  # all that it says before it hangs
+                        break
+            tasks.cancel_scope.cancel()
 
     anyio.run(main, backend=anyio_backend)
     assert [outcome.kind for outcome in ends] == ["run_stopped"]
