@@ -582,10 +582,14 @@ def test_a_batch_that_only_looks_sound_is_named_in_every_form_of_repair(
             form(history)
 
 
-def test_calls_that_can_be_read_but_once_are_refused_rather_than_lost() -> None:
-    once = (call for call in [ToolCall.of("3", "f", "{}")])
-    with pytest.raises(HistoryError, match="toolCalls: expected tuple"):
-        normalize_history([AssistantMessage(tool_calls=once)])  # type: ignore[arg-type]
+@pytest.mark.parametrize("results", [[], [ToolMessage("r", tool_call_id="3", tool_name="f")]])
+def test_calls_that_can_be_read_but_once_are_refused_rather_than_lost(
+    results: list[Message],
+) -> None:
+    for form in (normalize_history, lambda h: list(repair(iter(h)))):
+        once = (call for call in [ToolCall.of("3", "f", "{}")])
+        with pytest.raises(HistoryError, match="toolCalls: expected tuple"):
+            form([AssistantMessage(tool_calls=once), *results])  # type: ignore[arg-type]
 
 
 # No iterable

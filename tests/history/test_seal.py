@@ -713,3 +713,10 @@ def test_what_is_no_key_at_all_is_named(key: Any) -> None:
     for function in (seal, verify):
         with pytest.raises(ValueError, match=f"^a key is bytes, not {type(key).__name__}$"):
             function([], key)
+
+
+def test_a_seal_that_is_not_the_messages_own_is_refused_in_so_many_words() -> None:
+    altered = replace(seal([UserMessage("u")], KEY)[0], content="v")
+    with pytest.raises(HistoryError) as caught:
+        seal([altered], KEY)
+    assert str(caught.value) == "history[0].seal: its seal was made for something else"
