@@ -71,7 +71,8 @@ class Tool:
     """A function the model may call. Make one with `tool`, or raw, with a schema of your own.
 
     ``Tool(name, function, schema=…, description=…)`` gives the function the decoded arguments as
-    one dict, unchecked beyond being a JSON object. An async function runs in the run's own task
+    one dict named ``arguments``, unchecked beyond being a JSON object, behind the context where its
+    first parameter is annotated `RunContext`. An async function runs in the run's own task
     (beside others, in one of its own), any other in a worker thread. The options are those of
     `ToolOptions`.
 
@@ -102,7 +103,7 @@ class Tool:
         self.sequential = options.get("sequential", False)
         self.requires_approval = options.get("requires_approval", False)
         self.is_async = inspect.iscoroutinefunction(function)
-        self.takes_context = False
+        self.takes_context = _takes_context(function)
         self._arguments: type[Struct] | None = None
 
     def __repr__(self) -> str:
@@ -151,7 +152,7 @@ class Tool:
             kind = type(function).__name__
             which = f"tool {called!r}" if called else "a tool"
             raise TypeError(f"{which}: a {kind} is no function; wrap it in one{_rather(function)}")
-        parameters, takes_context = _parameters(function, called)
+        parameters = _parameters(function, called)
         documented = description if description is not None else inspect.getdoc(function) or ""
         summary, explained = read_docstring(documented)
         arguments = _arguments_type(called, parameters, explained)
@@ -162,7 +163,6 @@ class Tool:
             description=summary,
             **options,
         )
-        made.takes_context = takes_context
         made._arguments = arguments
         return made
 
@@ -228,31 +228,45 @@ Parameter = tuple[str, Any, Any]
 """Name, annotation and default (`inspect.Parameter.empty`: required)."""
 
 
-def _parameters(function: Callable[..., Any], called: str) -> tuple[list[Parameter], bool]:
-    """The parameters the model fills in, and whether the context comes before them."""
+def _takes_context(function: Callable[..., Any]) -> bool:
+    """Whether the first parameter of a function is annotated as the run's context."""
+    try:
+        first = next(iter(inspect.signature(function).parameters), "")
+        hint = typing.get_type_hints(function).get(first)
+    except (NameError, TypeError, ValueError):  # no function, or one whose annotations are broken
+        return False
+    return _is_context(hint)
+
+
+def _is_context(hint: Any) -> bool:
+    return RunContext in (hint, typing.get_origin(hint))
+
+
+def _parameters(function: Callable[..., Any], called: str) -> list[Parameter]:
+    """The parameters the model fills in; the context comes before them, if at all."""
     try:
         hints = typing.get_type_hints(function, include_extras=True)
         signature = inspect.signature(function)
     except (NameError, TypeError, ValueError) as error:
         raise TypeError(f"tool {called!r}: cannot read its annotations: {error}") from error
     found: list[Parameter] = []
-    takes_context = False
     for position, parameter in enumerate(signature.parameters.values()):
         hint = hints.get(parameter.name, inspect.Parameter.empty)
-        if RunContext in (hint, typing.get_origin(hint)):
+        if _is_context(hint):
             if position:
                 raise TypeError(
                     f"tool {called!r}: the RunContext must be the first parameter, "
                     f"not {parameter.name!r}"
                 )
-            takes_context = True
+            if parameter.kind is parameter.KEYWORD_ONLY:
+                raise TypeError(f"tool {called!r}: the RunContext is given by position")
             continue
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
             raise TypeError(f"tool {called!r}: parameter {parameter} has no name to call it by")
         if hint is inspect.Parameter.empty:
             raise TypeError(f"tool {called!r}: parameter {parameter.name!r} has no annotation")
         found.append((parameter.name, hint, parameter.default))
-    return found, takes_context
+    return found
 
 
 def _arguments_type(

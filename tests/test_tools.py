@@ -353,6 +353,10 @@ def unresolved(value: Nowhere) -> str:  # type: ignore[name-defined]  # noqa: F8
     return ""
 
 
+def context_by_name(*, context: RunContext, value: int) -> str:
+    return ""
+
+
 class Called:
     def __call__(self, value: int) -> str:
         return ""
@@ -370,6 +374,7 @@ def wrong_default(value: int = "a") -> str:  # type: ignore[assignment]
         (keywords, r"\*\*values"),
         (positional, "value"),
         (context_behind, "must be the first parameter, not 'context'"),
+        (context_by_name, "the RunContext is given by position"),
         (a_function, "parameter 'value' has no schema: .*Callable"),
         (two_untagged, "parameter 'value' has no schema: .*tagged"),
         (foreign, "parameter 'value' has no schema"),
@@ -454,6 +459,16 @@ async def test_a_raw_tool_gets_the_decoded_object_unchecked() -> None:
         made.spec.description,
         made.spec.schema,
     ) == ("d", {"type": "object", "required": ["a"]})
+
+
+async def test_a_raw_tool_may_know_its_run() -> None:
+    async def take(ctx: RunContext[str], arguments: dict[str, Any]) -> str:
+        return f"{ctx.deps} {ctx.call_id} {arguments}"
+
+    made = Tool("take", take, schema={"type": "object"})
+    model = ScriptedModel([asks(("c1", "take", '{"a":1}')), "done"])
+    result = await Agent(model, tools=[made]).run("p", deps="mine")
+    assert result.messages[2].content == "mine c1 {'a': 1}"
 
 
 RESULTS: dict[str, tuple[Any, str]] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from golem.errors import ProtocolError
 from golem.model import Delta, TextDelta, ThinkingDelta, ToolCallDelta
 from golem.rawjson import clean_text
 
@@ -18,13 +19,17 @@ class Fragments:
         return bool(self.calls or self._text or self._thinking)
 
     def add(self, delta: Delta) -> None:
-        """A piece of the answer has come."""
+        """A piece of the answer has come. Raises ProtocolError for what is none."""
         if isinstance(delta, TextDelta):
-            self._text.append(delta.text)
+            self._text.append(_checked(delta.text))
         elif isinstance(delta, ThinkingDelta):
-            self._thinking.append(delta.text)
-        else:
+            self._thinking.append(_checked(delta.text))
+        elif isinstance(delta, ToolCallDelta):  # pyright: ignore[reportUnnecessaryIsInstance]
+            for text in (delta.id, delta.name, delta.args):
+                _checked(text)
             self.calls.append(delta)
+        else:
+            raise ProtocolError(f"the model gave a fragment that is none: {type(delta).__name__}")
 
     @property
     def text(self) -> str:
@@ -35,3 +40,9 @@ class Fragments:
     def thinking(self) -> str:
         """What it has thought."""
         return clean_text("".join(self._thinking))
+
+
+def _checked(text: str) -> str:
+    if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ProtocolError(f"the model gave a fragment of {type(text).__name__}, not of text")
+    return text

@@ -8,9 +8,9 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 
 import anyio
-from msgspec.structs import astuple, replace
 
 from golem import events as ev
+from golem._run.answers import checked
 from golem._run.cancellation import told
 from golem._run.commands import CallModel, RunFailure, describe, error_type
 from golem._run.herald import Herald
@@ -22,12 +22,10 @@ from golem._run.retry import Attempts
 from golem._run.waiting import GRACE_SECONDS, StopNow, Waiting
 from golem.batching import batches_of
 from golem.closing import closable
-from golem.codec import dump_message, load_message
 from golem.errors import ProtocolError
 from golem.history.repair import normalize_history
 from golem.limits import UsageLimitError
-from golem.messages import AssistantMessage
-from golem.model import Delta, Details, Request, Response
+from golem.model import Delta, Request, Response
 from golem.rawjson import clean_text
 
 _log = logging.getLogger("golem")
@@ -202,7 +200,7 @@ class ModelTurn:
 
     async def _take(self, answer: object) -> None:
         """The model's turn is complete from here on, whatever becomes of its connection."""
-        self._response = response = _checked(answer)
+        self._response = response = checked(answer)
         self._machine.model_replied(response)
         await self._journal.catch_up(self._machine)
 
@@ -242,29 +240,3 @@ class ModelTurn:
         if crosses:
             crossed = UsageLimitError("per-request input token", limit, tokens, ahead=True)
             raise RunFailure("usage", str(crossed), crossed)
-
-
-def _checked(answer: object) -> Response:
-    """A model's answer, if it is one that every later run can send again; without surrogates."""
-    message: object = answer.message if isinstance(answer, Response) else None
-    if not isinstance(answer, Response) or not isinstance(message, AssistantMessage):
-        raise ProtocolError("the model's answer is no Response with an AssistantMessage")
-    for part in message.parts:
-        try:
-            part.validate()
-        except ValueError as error:
-            raise ProtocolError(f"the model's answer: {error}") from error
-    texts = _texts(message, answer.details)
-    if all(map(str.isascii, texts)) or all(clean_text(text) is text for text in texts):
-        return answer
-    details = Details(*map(clean_text, astuple(answer.details)))
-    return replace(answer, message=load_message(dump_message(message)), details=details)
-
-
-def _texts(message: AssistantMessage, details: Details) -> list[str]:
-    """The texts that a model gave: where surrogates may come in (contract §1)."""
-    texts = [message.content, *astuple(details)]
-    texts += [thought.text for thought in message.thinking]
-    for call in message.tool_calls:
-        texts += (call.id, call.name, call.args)
-    return texts

@@ -38,7 +38,15 @@ from golem import (
     partial_from,
     tool,
 )
-from golem.model import Model, Response, Settings, TextDelta, ThinkingDelta, ToolCallDelta
+from golem.model import (
+    Details,
+    Model,
+    Response,
+    Settings,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallDelta,
+)
 from golem.testing import Fragments, Scripted, ScriptedModel
 from tests.run.support import (
     Gives,
@@ -574,8 +582,18 @@ async def test_any_exception_of_a_model_ends_the_run_at_stage_model(
         Response(None),  # type: ignore[arg-type]
         Response(UserMessage("x")),  # type: ignore[arg-type]
         Response(AssistantMessage("x", parts=(Part("hologram", url="https://e"),))),
+        Response(AssistantMessage(None)),  # type: ignore[arg-type]
+        Response(AssistantMessage("", tool_calls=({"id": "1"},))),  # type: ignore[arg-type]
+        Response(AssistantMessage("x"), finish_reason="stopped"),  # type: ignore[arg-type]
+        Response(AssistantMessage("x"), usage=None),  # type: ignore[arg-type]
+        Response(AssistantMessage("x"), usage=Usage(None, 1)),  # type: ignore[arg-type]
+        Response(AssistantMessage("x"), details=None),  # type: ignore[arg-type]
+        Response(AssistantMessage("x"), details=Details(model=None)),  # type: ignore[arg-type]
     ],
-    ids=["None", "text", "empty", "user", "part"],
+    ids=[
+        *("None", "text", "empty", "user", "part", "content", "call", "reason", "usage", "tokens"),
+        *("details", "model"),
+    ],
 )
 async def test_an_answer_no_later_run_could_send_is_a_protocol_error(
     answer: Any, streamed: bool

@@ -16,6 +16,7 @@ from golem import (
     Agent,
     AssistantMessage,
     Event,
+    ProtocolError,
     RunError,
     RunStream,
     TransportError,
@@ -24,7 +25,7 @@ from golem import (
     tool,
 )
 from golem.events import TERMINAL, RunFinished, RunStopped, TextDelta, ToolFinished, ToolStarted
-from golem.model import Delta, Request, Response
+from golem.model import Delta, Request, Response, ThinkingDelta, ToolCallDelta
 from golem.model import TextDelta as Text
 from golem.testing import Fragments, FunctionModel, ScriptedModel
 from tests.run.support import Gives, Recorder, SlowRecorder, asks, boom, echo, resumes, well_formed
@@ -400,12 +401,25 @@ async def test_a_model_that_cannot_be_iterated_fails_its_turn() -> None:
         assert caught.value.stage == "model"
 
 
-async def test_garbage_in_a_models_stream_fails_its_turn() -> None:
-    stream = Agent(Gives(Text("x"), {"text": "y"})).stream("p")
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        {"text": "y"},
+        Text(None),  # type: ignore[arg-type]
+        ThinkingDelta(5),  # type: ignore[arg-type]
+        ToolCallDelta(0, "c", "echo", None),  # type: ignore[arg-type]
+    ],
+    ids=lambda garbage: type(garbage).__name__,
+)
+async def test_garbage_in_a_models_stream_fails_its_turn(garbage: Any) -> None:
+    recorder = Recorder()
+    stream = Agent(Gives(Text("x"), garbage), on_event=recorder).stream("p")
     with pytest.raises(RunError) as caught:
         async for _ in stream:
             pass
+    well_formed(recorder.events)
     assert caught.value.stage == "model"
+    assert isinstance(caught.value.__cause__, ProtocolError)
     assert caught.value.partial is not None
     assert caught.value.partial.text == "x"
 

@@ -1,0 +1,71 @@
+"""A model's answer as a run may take it: whole, storable, and without lone surrogates. Pure.
+
+Whoever writes a model may put anything into an answer: structs do not check it. What is wrong is
+named here, before it becomes part of a conversation.
+"""
+
+from __future__ import annotations
+
+from typing import Final, get_args
+
+from msgspec.structs import astuple, replace
+
+from golem.codec import dump_message, load_message
+from golem.errors import ProtocolError
+from golem.faults import fault_of
+from golem.messages import AssistantMessage
+from golem.model import Details, FinishReason, Response
+from golem.rawjson import clean_text
+from golem.usage import Usage
+
+_REASONS: Final = frozenset(get_args(FinishReason))
+
+
+def checked(answer: object) -> Response:
+    """A model's answer, if it is one that every later run can send again; without surrogates.
+
+    Raises ProtocolError, saying what is wrong with it.
+    """
+    message: object = answer.message if isinstance(answer, Response) else None
+    if not isinstance(answer, Response) or not isinstance(message, AssistantMessage):
+        raise ProtocolError("the model's answer is no Response with an AssistantMessage")
+    if wrong := _wrong_in(answer):
+        raise ProtocolError(f"the model's answer: {wrong}")
+    texts = _texts(message, answer.details)
+    if all(map(str.isascii, texts)) or all(clean_text(text) is text for text in texts):
+        return answer
+    details = Details(*map(clean_text, astuple(answer.details)))
+    return replace(answer, message=load_message(dump_message(message)), details=details)
+
+
+def _wrong_in(answer: Response) -> str:
+    """What no event and no history could carry, in words; empty where it is sound."""
+    fault = fault_of(answer.message, 0)
+    if fault is not None:
+        return f"{fault.path}: {fault.reason}" if fault.path else fault.reason
+    for part in answer.message.parts:
+        try:
+            part.validate()
+        except ValueError as error:
+            return str(error)
+    if answer.finish_reason not in _REASONS:
+        return f"unknown finish reason {answer.finish_reason!r}"
+    usage, details = answer.usage, answer.details
+    if not _is_all(usage, Usage, int):
+        return f"usage has to be a Usage of whole numbers, not {usage!r}"
+    if not _is_all(details, Details, str):
+        return f"details have to be Details of texts, not {details!r}"
+    return ""
+
+
+def _is_all(struct: object, kind: type[Usage | Details], member: type) -> bool:
+    return isinstance(struct, kind) and all(isinstance(each, member) for each in astuple(struct))
+
+
+def _texts(message: AssistantMessage, details: Details) -> list[str]:
+    """The texts that a model gave: where surrogates may come in (contract §1)."""
+    texts = [message.content, *astuple(details)]
+    texts += [thought.text for thought in message.thinking]
+    for call in message.tool_calls:
+        texts += (call.id, call.name, call.args)
+    return texts
