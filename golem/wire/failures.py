@@ -7,13 +7,14 @@ server said is quoted unless it is plainly what it should be: it may hold what i
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from http import HTTPStatus
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
-from golem.errors import APIError, ProtocolError, TransportError
+from golem.errors import APIError, ProtocolError, ProviderError, TransportError
 from golem.messages import AssistantMessage
 
 _FAILURES: Final[Mapping[str, tuple[str, bool]]] = {
@@ -41,6 +42,11 @@ _HOST: Final = re.compile(r"[a-z0-9._-]{1,253}|[0-9a-f:.]{2,45}")
 
 _SHORTEST_SECRET: Final = 8
 """Shorter keys are placeholders ("none", "ollama"), and may well be part of a host's name."""
+
+_BLANK: Final = "[key]"
+
+_PUBLIC: Final = frozenset({"x-amz-date"})
+"""Headers of a proof that are no secret, and stand in what a server says of it."""
 
 
 def translated(error: Exception, host: str) -> TransportError:
@@ -110,3 +116,47 @@ def _shown_host(location: str, secrets: Iterable[str]) -> str:
 def too_large(limit: int, partial: AssistantMessage | None = None) -> ProtocolError:
     """The error for an answer of more than `limit` bytes."""
     return ProtocolError(f"the answer is larger than {limit} bytes", partial=partial)
+
+
+# --- secrets
+
+
+def secrets_in(credentials: Mapping[str, str]) -> list[str]:
+    """What no error may quote of what `credentials`, the headers of a request, carry."""
+    found = [v.removeprefix("Bearer ") for n, v in credentials.items() if n.lower() not in _PUBLIC]
+    return [secret for secret in found if len(secret) >= _SHORTEST_SECRET]
+
+
+def blanked(body: bytes, secrets: Iterable[str]) -> bytes:
+    """An error's `body` without the `secrets` that its request carried."""
+    for secret in secrets:
+        body = body.replace(secret.encode(), _BLANK.encode())
+    return body
+
+
+@contextlib.contextmanager
+def concealing(secrets: Sequence[str]) -> Generator[None]:
+    """Let no error that is raised inside quote `secrets`, those of its own request.
+
+    A dialect knows what was sent last. Where each request has a token of its own, that may be
+    another request's by the time that this one's answer is read.
+    """
+    try:
+        yield
+    except ProviderError as error:
+        conceal(error, secrets)
+        raise
+
+
+def conceal(error: ProviderError, secrets: Iterable[str]) -> None:
+    """Blank `secrets` in all that `error` says."""
+    for secret in secrets:
+        error.args = tuple(_without(secret, words) for words in error.args)
+        if isinstance(error, APIError):
+            error.message = _without(secret, error.message)
+            error.code = _without(secret, error.code)
+            error.request_id = _without(secret, error.request_id)
+
+
+def _without(secret: str, words: Any) -> Any:
+    return words.replace(secret, _BLANK) if isinstance(words, str) else words

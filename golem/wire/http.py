@@ -36,7 +36,17 @@ from golem.messages import Message
 from golem.model import Delta, Request, Response
 from golem.portability import HistoryCheck, name_of
 from golem.wire.bodies import CODINGS, Chunks, close, drain, headers_of, is_packed, read
-from golem.wire.failures import is_redirect_fault, redirected, too_large, translated, unsendable
+from golem.wire.failures import (
+    blanked,
+    conceal,
+    concealing,
+    is_redirect_fault,
+    redirected,
+    secrets_in,
+    too_large,
+    translated,
+    unsendable,
+)
 from golem.wire.notes import taken
 from golem.wire.protocols import HTTPCall as HTTPCall
 from golem.wire.protocols import HTTPClient as HTTPClient
@@ -100,8 +110,10 @@ class HTTPModel:
 
     async def generate(self, request: Request) -> Response:
         """The complete answer. See `golem.model.Model.generate`."""
-        headers, body = await self._ask(self._wire.encode(request, stream=False))
-        return self._wire.decode(request, headers, body)
+        response, secrets = await self._send(self._wire.encode(request, stream=False))
+        headers, body = await self._whole(response)
+        with concealing(secrets):
+            return self._wire.decode(request, headers, body)
 
     async def stream(self, request: Request) -> AsyncGenerator[Delta | Response, None]:
         """The answer as it comes. See `golem.model.Model.stream`.
@@ -124,7 +136,7 @@ class HTTPModel:
         for each thing that came and not once for each delta in it. Closing it closes the
         connection, as with `stream`.
         """
-        response = await self._send(self._wire.encode(request, stream=True))
+        response, secrets = await self._send(self._wire.encode(request, stream=True))
         decoder = self._wire.stream_decoder(request, headers_of(response))
         lost: TransportError | None = None
         left = MAX_BODY
@@ -145,7 +157,8 @@ class HTTPModel:
         finally:
             await close(response, chunks)
         try:
-            deltas, answer = decoder.close(lost)
+            with concealing(secrets):
+                deltas, answer = decoder.close(lost)
         except TransportError as error:
             if left >= 0:
                 raise
@@ -170,18 +183,23 @@ class HTTPModel:
 
     async def _ask(self, call: HTTPCall) -> tuple[Mapping[str, str], bytes]:
         """Headers and body of the successful answer to `call`, whichever endpoint it is for."""
-        response = await self._send(call)
+        response, _ = await self._send(call)
+        return await self._whole(response)
+
+    async def _whole(self, response: httpx.Response) -> tuple[Mapping[str, str], bytes]:
+        """Headers and body of a successful response."""
         try:
             body = await read(response, MAX_BODY)
         except self._failures as error:
             raise translated(error, self._host) from error
         return headers_of(response), body
 
-    async def _send(self, call: HTTPCall) -> httpx.Response:
-        """The successful response to `call`, its body still to be read."""
+    async def _send(self, call: HTTPCall) -> tuple[httpx.Response, list[str]]:
+        """The successful response to `call`, its body still to be read, and the call's secrets."""
         credentials = self._wire.authorize(call, time.time())
         if not isinstance(credentials, Mapping):
             credentials = await credentials
+        secrets = secrets_in(credentials)
         response = await self._exchange(call, credentials)
         succeeded = 200 <= response.status_code < 300
         if self._client is None and is_packed(response):
@@ -189,8 +207,8 @@ class HTTPModel:
             if succeeded:
                 raise ProtocolError("the answer is compressed in a way that was not asked for")
         elif succeeded:
-            return response
-        raise await self._refused(response, _secrets(credentials))
+            return response, secrets
+        raise await self._refused(response, secrets)
 
     async def _exchange(self, call: HTTPCall, credentials: Mapping[str, str]) -> httpx.Response:
         """The response to `call`, whatever its status.
@@ -263,7 +281,10 @@ class HTTPModel:
         status = response.status_code
         if 300 <= status < 400:
             return redirected(_location(response), secrets, status)
-        return self._wire.error(status, headers_of(response), body, time.time())
+        body = blanked(body, secrets)  # before anything is cut off at half of one
+        error = self._wire.error(status, headers_of(response), body, time.time())
+        conceal(error, secrets)
+        return error
 
 
 # --- connections
@@ -410,11 +431,6 @@ def _location(response: httpx.Response) -> str:
     """Where a redirect leads, as the server wrote it; empty where it does not say."""
     aside: str = response.extensions.get("location", "")
     return aside or headers_of(response).get("location", "")
-
-
-def _secrets(credentials: Mapping[str, str]) -> list[str]:
-    """What no error may quote of what `credentials` carry."""
-    return [value.removeprefix("Bearer ") for value in credentials.values()]
 
 
 def _caused(error: TransportError, cause: Exception) -> TransportError:

@@ -77,6 +77,19 @@ def test_the_header_goes_before_the_body_and_the_request_has_an_id() -> None:
     assert error(400).request_id is None
 
 
+@pytest.mark.parametrize("kind", sorted(RETRIED))
+def test_a_type_counts_more_than_the_status_that_a_gateway_gives_it(kind: str) -> None:
+    assert error(400, b'{"message":"m"}', x_amzn_errortype=kind).retryable
+    assert error(400, json.dumps({"__type": f"x#{kind}"}).encode()).retryable
+    long = error(424, b"{}", x_amzn_errortype=kind, retry_after="3600")
+    assert (long.retryable, long.retry_after) == (False, 3600.0)
+
+
+def test_only_a_models_own_errors_have_the_status_424() -> None:
+    assert error(424, b'{"message":"m"}').retryable
+    assert not error(500, b"{}", x_amzn_errortype="ValidationException").retryable
+
+
 def test_a_wait_is_read_and_a_long_one_is_no_pause() -> None:
     assert error(429, retry_after="3").retry_after == 3.0
     assert not error(429, retry_after="3600").retryable

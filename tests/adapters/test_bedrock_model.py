@@ -83,6 +83,31 @@ async def test_credentials_may_come_from_an_async_function() -> None:
     assert await found == headers_of(Bedrock(MODEL, region="us-east-1", credentials=KEYS))
 
 
+async def test_what_is_given_for_credentials_and_is_none_is_named_and_not_quoted() -> None:
+    """Such as another library's, which a function hands on."""
+    others: Any = ("AKIDEXAMPLE", "secret-key-0123456789")
+    says = "credentials must be AWSCredentials, or give them, not tuple"
+    with pytest.raises(TypeError, match=f"^{says}$"):
+        Bedrock(MODEL, region="us-east-1", credentials=others)
+    with pytest.raises(TypeError, match=f"^{says}$"):
+        headers_of(Bedrock(MODEL, region="us-east-1", credentials=lambda: others))
+
+    async def fetch() -> Any:
+        return others
+
+    model = Bedrock(MODEL, region="us-east-1", credentials=fetch)
+    found: Any = model._converse.authorize(call_of(model), 0.0)
+    with pytest.raises(TypeError, match=f"^{says}$"):
+        await found
+
+
+def test_an_unusable_key_is_named_as_it_was_given() -> None:
+    with pytest.raises(ValueError, match=r"^api_key holds"):
+        Bedrock(MODEL, region="us-east-1", api_key="a\nb")
+    with pytest.raises(ValueError, match=r"^token holds"):
+        Bedrock(MODEL, region="us-east-1", token="a\nb")
+
+
 def test_without_credentials_it_says_what_it_needs() -> None:
     with pytest.raises(ValueError, match="AWS_BEARER_TOKEN_BEDROCK, or AWS_ACCESS_KEY_ID and"):
         Bedrock(MODEL, region="us-east-1")

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from msgspec import structs
+from msgspec import Raw, structs
 
 from golem.errors import UnsupportedContentError
 from golem.messages import (
@@ -376,6 +376,14 @@ def test_native_calls_without_a_signature_are_marked_where_they_have_to_be() -> 
 def test_signatures_of_others_are_not_sent(foreign: AssistantMessage) -> None:
     (part,) = turn(foreign)
     assert part["thoughtSignature"] == UNSIGNED
+
+
+def test_native_items_of_others_are_not_sent_even_where_they_say_the_same() -> None:
+    """A part that looks like Gemini's own, of a maker that is not."""
+    item = json.dumps({"text": "a", "thoughtSignature": SIGNATURE}).encode()
+    foreign = AssistantMessage("a", native=Native("somebody", (Raw(item),)))
+    assert turn(foreign) == [text("a")]
+    assert turn(structs.replace(foreign, native=Native("gemini", (Raw(item),)))) != [text("a")]
 
 
 def test_only_geminis_own_thoughts_go_back() -> None:

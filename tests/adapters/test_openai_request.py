@@ -254,6 +254,12 @@ def test_what_says_nothing_is_left_out() -> None:
     assert wire(history) == [{"role": "user", "content": "q"}]
 
 
+@pytest.mark.parametrize("history", [[], [AssistantMessage()], [SystemMessage("")]])
+def test_where_nothing_says_anything_the_user_opens(history: list[Message]) -> None:
+    """No server takes a request without a message; a run of such a history has to go on."""
+    assert wire(history) == [{"role": "user", "content": "(The conversation so far:)"}]
+
+
 def test_identity_and_what_others_made_never_go_out() -> None:
     native = Native("anthropic", (Raw(b'{"type":"secret"}'),))
     message = AssistantMessage(

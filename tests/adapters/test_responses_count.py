@@ -70,7 +70,7 @@ def test_the_prompt_that_is_counted_is_the_one_that_is_sent() -> None:
 def test_any_repaired_history_is_counted(history: list[Message]) -> None:
     body = asked(model_at("http://localhost:1"), list(repair(history)), TOOL)
     assert body.keys() <= TAKEN
-    assert judge_responses(body) == []
+    assert judge_responses(body, counts=True) == []
 
 
 async def test_a_model_is_the_counter_of_a_budget() -> None:

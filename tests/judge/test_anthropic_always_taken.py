@@ -26,7 +26,8 @@ from golem.testing.judge import (
 from golem.testing.strategies import HOSTILE_HISTORY
 from tests.adapters import conversing, messaging
 from tests.adapters.conversing import CLAUDE, LLAMA, NOVA
-from tests.history.test_always_runnable import Histories, run, unsendable
+from tests.history.test_always_runnable import Histories, unsendable
+from tests.judge.test_always_taken import sent_by_a_run
 
 MODELS = (CLAUDE, NOVA, LLAMA, "m")
 ANTHROPIC, BEDROCK = AnthropicProvider(), BedrockProvider()
@@ -81,8 +82,7 @@ class JudgedHistories(Histories):
     def no_judge_refuses_it(self) -> None:
         if unsendable(self.history):
             return  # the run refuses it itself, as another invariant says
-        _, model = run(self.history, "go on", ["fine"], instructions="be brief")
-        sent = list(model.requests[0].messages)
+        sent = sent_by_a_run(self.history)
         refused = {name: found for name in self.made_with if (found := self.refusals(name, sent))}
         assert refused == {}
 

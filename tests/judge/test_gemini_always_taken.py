@@ -16,8 +16,8 @@ from golem import AssistantMessage, Thinking, ToolCall
 from golem.model import Response
 from golem.testing.judge import GeminiProvider, judge_gemini
 from tests.adapters.generating import decode, encode
-from tests.history.test_always_runnable import run, unsendable
-from tests.judge.test_always_taken import JudgedHistories
+from tests.history.test_always_runnable import unsendable
+from tests.judge.test_always_taken import JudgedHistories, sent_by_a_run
 from tests.judge.test_gemini_no_refusals import SERVERS
 
 NEW = GeminiProvider("gemini", "gemini-3-flash")
@@ -58,8 +58,7 @@ class GeminiHistories(JudgedHistories):
     def gemini_refuses_nothing(self) -> None:
         if unsendable(self.history):
             return  # the run refuses it itself, as another invariant says
-        _, model = run(self.history, "go on", ["fine"], instructions="be brief")
-        sent = model.requests[0].messages
+        sent = sent_by_a_run(self.history)
         for dialect, name in SERVERS.values():
             body = json.loads(encode(sent, model=name, dialect=dialect))
             assert judge_gemini(body, model=name, dialect=dialect, made_with=self.signed) == []

@@ -42,7 +42,7 @@ from tests.adapters.encoding import check, encode, encode_responses
 from tests.judge.judging import CHAT, RESPONSES, SERVERS
 
 HISTORIES = HOSTILE_HISTORY | ANY_HISTORY
-BEGIN = UserMessage("begin")  # which role comes first, and whether anything does, is the caller's
+BEGIN = UserMessage("begin")
 SCHEMA = {
     "type": "object",
     "properties": {"a": {"type": "string"}},
@@ -57,7 +57,7 @@ TOOLS = (ToolSpec("f", "", SCHEMA), ToolSpec("get weather", "Weather.", {"type":
 @pytest.mark.parametrize("server", SERVERS)
 @given(history=HISTORIES)
 def test_any_repaired_history_is_taken(server: str, history: list[Message]) -> None:
-    assert SERVERS[server]([BEGIN, *history]) == []
+    assert SERVERS[server](history) == []
 
 
 @pytest.mark.parametrize("server", SERVERS)
@@ -130,7 +130,7 @@ def test_an_edited_history_is_taken(
     messages = list(repair(history))
     for edit, place in edits:
         messages = edited(messages, edit, place)
-    assert SERVERS[server]([BEGIN, *messages]) == []
+    assert SERVERS[server](messages) == []
 
 
 @given(HISTORIES)

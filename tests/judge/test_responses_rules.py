@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from golem.testing.judge import judge_responses
+from golem.testing.judge import ResponsesProvider, judge_responses
 
 JSON = dict[str, Any]
 USER: JSON = {"role": "user", "content": "hi"}
@@ -348,6 +348,20 @@ def test_a_refusal_is_worded_as_the_provider_words_it(
     dialect: str, request_body: JSON, answer: JSON
 ) -> None:
     assert judge_responses(request_body, dialect=dialect)[0].body == answer
+
+
+def test_what_makes_no_prompt_is_not_counted() -> None:
+    asked = {
+        "model": "m",
+        "input": "hi",
+        "instructions": "be brief",
+        "reasoning": {"effort": "low"},
+    }
+    assert judge_responses(asked, counts=True) == []
+    found = judge_responses({**asked, "store": False, "stream": True}, counts=True)
+    assert sorted(violation.place for violation in found) == ["store", "stream"]
+    judge = ResponsesProvider("deepseek")
+    assert not judge.serves("/responses/input_tokens")
 
 
 def test_the_rules_of_an_unknown_server_are_asked_for_in_vain() -> None:

@@ -4,12 +4,26 @@ from __future__ import annotations
 
 import base64
 import binascii
-from urllib.parse import unquote_to_bytes
+from collections.abc import Collection
+from typing import Final
+from urllib.parse import unquote_to_bytes, urlsplit
+
+WEB: Final = ("http", "https")
+"""The schemes of addresses that every server fetches from which fetches anything."""
 
 
 def is_data_url(url: str) -> bool:
     """Whether `url` holds the data itself."""
     return url[:5].lower() == "data:"
+
+
+def is_address(url: str, schemes: Collection[str] = WEB) -> bool:
+    """Whether `url` names a place, under one of these `schemes`."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
+    return parts.scheme in schemes and bool(parts.netloc)
 
 
 def inline_data(url: str) -> tuple[bytes, str] | None:

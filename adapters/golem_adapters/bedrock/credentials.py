@@ -34,7 +34,7 @@ class Signer:
         self._source = source
         self._region = region
         self.secrets: tuple[str, ...] = ()
-        if isinstance(source, AWSCredentials):
+        if not callable(source):
             self._use(source)
 
     def headers(
@@ -49,17 +49,20 @@ class Signer:
             now=now,
         )
         found = self._source if isinstance(self._source, AWSCredentials) else self._source()
-        if isinstance(found, AWSCredentials):
-            return sign(credentials=self._use(found))
-        return self._awaited(found, sign)
+        if isinstance(found, Awaitable):
+            return self._awaited(found, sign)
+        return sign(credentials=self._use(found))
 
     async def _awaited(
         self, found: Awaitable[AWSCredentials], sign: Callable[..., Mapping[str, str]]
     ) -> Mapping[str, str]:
         return sign(credentials=self._use(await found))
 
-    def _use(self, given: AWSCredentials) -> AWSCredentials:
+    def _use(self, given: object) -> AWSCredentials:
         """`given`, without blanks around them, remembered as secrets."""
+        if not isinstance(given, AWSCredentials):
+            kind = type(given).__name__
+            raise TypeError(f"credentials must be AWSCredentials, or give them, not {kind}")
         found = AWSCredentials(
             checked(given.access_key_id, "access_key_id"),
             checked(given.secret_access_key, "secret_access_key"),
@@ -118,9 +121,11 @@ def proof_of(
     """
     if credentials is not None:
         return Signer(credentials, _needed(region))
+    if api_key is None:
+        api_key = os.environ.get(KEY_VARIABLE) or None
+    else:
+        api_key = checked(api_key, "api_key")
     bearer = token if token is not None else api_key
-    if bearer is None:
-        bearer = os.environ.get(KEY_VARIABLE) or None
     if bearer is not None and (callable(bearer) or bearer.strip()):
         return Bearer(bearer)
     found = AWSCredentials(*(os.environ.get(name, "") for name in _VARIABLES))

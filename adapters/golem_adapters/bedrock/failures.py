@@ -36,9 +36,6 @@ STATUSES: Final[Mapping[str, int]] = {
 }
 """The status of each type of error in the service's model."""
 
-_PASSING: Final = frozenset({"ModelErrorException", "ModelStreamErrorException"})
-"""Types that the documentation says to try again, beside those whose status says it."""
-
 
 def http_error(
     status: int, headers: Mapping[str, str], body: bytes, *, now: float, secrets: Secrets
@@ -46,12 +43,12 @@ def http_error(
     """The error that an unsuccessful HTTP answer means."""
     kind, message = _complaint(body)
     kind = _type_name(headers.get("x-amzn-errortype", "")) or kind
-    retryable, wait = retry_advice(status, headers, now)
+    retryable, wait = retry_advice(_judged_by(kind, status), headers, now)
     return APIError(
         quoted("", hidden(secrets, message or _words(kind, body, status, secrets))),
         status=status,
         code=named("", hidden(secrets, kind)),
-        retryable=retryable or kind in _PASSING,
+        retryable=retryable,
         retry_after=wait,
         request_id=named("", hidden(secrets, request_id(headers))),
     )
@@ -90,14 +87,23 @@ def _words(kind: str, body: bytes, status: int, secrets: Secrets) -> str:
 
 def _error(kind: str, message: str, headers: Mapping[str, str], secrets: Secrets) -> APIError:
     status = STATUSES.get(kind)
-    retryable = status is not None and retry_advice(status, {}, 0.0)[0]
+    retryable = status is not None and retry_advice(_judged_by(kind, status), {}, 0.0)[0]
     return APIError(
         quoted("", hidden(secrets, message or phrase(status))),
         status=status,
         code=named("", hidden(secrets, kind)),
-        retryable=retryable or kind in _PASSING,
+        retryable=retryable,
         request_id=named("", hidden(secrets, request_id(headers))),
     )
+
+
+def _judged_by(kind: str, status: int) -> int:
+    """The status that says whether to try again: that of the type, whatever a gateway made of it.
+
+    The documentation says to try a model's own errors again, which have a status of their own.
+    """
+    known = STATUSES.get(kind, status)
+    return 503 if known == STATUSES["ModelErrorException"] else known
 
 
 def _type_name(spelled: str) -> str:

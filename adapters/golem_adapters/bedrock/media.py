@@ -125,11 +125,19 @@ def _format(kind: str, media_type: str, url: str) -> str | None:
     """The service's name for a format: by the media type, where there is none by the name."""
     spelled = media_type.partition(";")[0].strip().lower()
     if not spelled and url:
-        spelled = f"{kind}/{urlsplit(url).path.rpartition('.')[2].lower()}"
+        spelled = f"{kind}/{_ending(url)}"
     found = _FORMATS[kind].get(spelled.partition("/")[2])
     if found is None and kind == "document" and (spelled[:5] == "text/" or spelled in _TEXTS):
         return "txt"
     return found
+
+
+def _ending(url: str) -> str:
+    """What stands behind the last dot of the name in `url`; empty where it cannot be read."""
+    try:
+        return urlsplit(url).path.rpartition(".")[2].lower()
+    except ValueError:
+        return ""
 
 
 def _inline(url: str) -> tuple[bytes, str] | None:

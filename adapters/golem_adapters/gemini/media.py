@@ -11,12 +11,18 @@ from urllib.parse import urlsplit
 from golem.messages import PART_KINDS, Part
 from golem_adapters._toolkit.body import Wire
 from golem_adapters._toolkit.lenient import is_object, text
-from golem_adapters._toolkit.media import inline_data, is_data_url
+from golem_adapters._toolkit.media import WEB, inline_data, is_address, is_data_url
 
 RESULT_TYPES: Final = frozenset(
     {"image/png", "image/jpeg", "image/webp", "application/pdf", "text/plain"}
 )
 """The types of media that a tool's result may hold."""
+
+_FETCHED: Final = (*WEB, "gs")
+"""The schemes of addresses that Google fetches from: the web, its own files there, its storage."""
+
+_TAKEN: Final = ("image/", "audio/", "video/", "text/", "application/pdf")
+"""How the media types begin that Gemini takes; what else is text goes out as such."""
 
 _TEXTS: Final = ("application/json", "application/xml", "application/yaml", "application/csv")
 _ENDINGS: Final[Mapping[str, str]] = {
@@ -65,13 +71,16 @@ def content_part(part: Part) -> Wire | str:
         data, media_type = read
     if not data and not part.url:
         return f"{part.kind} part has neither a URL nor data, which cannot be sent"
-    if not data:
-        kind = _sent_type(media_type) or _guessed(part)
-        return {"fileData": {"mimeType": kind, "fileUri": part.url}}
-    if not media_type.strip():
+    if not data and not is_address(part.url, _FETCHED):
+        return f"{part.kind} part with a URL that is no http(s) or gs address cannot be sent"
+    if data and not media_type.strip():
         return f"{part.kind} part has data without a media type, which cannot be sent"
-    kind, coded = _sent_type(media_type), base64.b64encode(data).decode()
-    return {"inlineData": {"mimeType": kind, "data": coded}}
+    kind = _sent_type(media_type) or _guessed(part)
+    if not kind.lower().startswith(_TAKEN):
+        return f"{part.kind} of type {media_type!r} cannot be sent"
+    if not data:
+        return {"fileData": {"mimeType": kind, "fileUri": part.url}}
+    return {"inlineData": {"mimeType": kind, "data": base64.b64encode(data).decode()}}
 
 
 def media_type_of(wire: Wire) -> str:

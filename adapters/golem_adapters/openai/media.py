@@ -12,6 +12,7 @@ from typing import Any, Final
 from golem.messages import Part
 from golem_adapters._toolkit.body import Wire
 from golem_adapters._toolkit.lenient import members, text
+from golem_adapters._toolkit.media import inline_data, is_address, is_data_url
 from golem_adapters.openai.dialect import ChatDialect
 
 _AUDIO_FORMATS: Final[Mapping[str, str]] = {
@@ -38,8 +39,10 @@ _SOUNDS: Final = (
 
 def content_part(part: Part, dialect: ChatDialect) -> Wire | str:
     """The content part for `part`, or why there is none."""
-    if not part.url and not part.data:
-        return f"{part.kind} part has neither a URL nor data, which cannot be sent"
+    found = carried(part)
+    if isinstance(found, str):
+        return found
+    part = found
     match part.kind:
         case "image":
             return {"type": "image_url", "image_url": {"url": link(part)}}
@@ -51,6 +54,29 @@ def content_part(part: Part, dialect: ChatDialect) -> Wire | str:
             return {"type": "video_url", "video_url": {"url": link(part)}}
         case _:
             return f"{part.kind} part cannot be sent"
+
+
+def carried(part: Part) -> Part | str:
+    """`part`, inline where its URL holds the data itself; or why no server can get at it."""
+    if is_data_url(part.url) and not part.data:
+        read = inline_data(part.url)
+        if read is None:
+            return f"{part.kind} part has a data URL that cannot be read"
+        part = Part(part.kind, data=read[0], media_type=read[1])
+    if part.data:
+        known = part.kind == "audio" or _has_its_type(part)  # a sound's are known one by one
+        return part if known else f"{part.kind} of type {part.media_type!r} cannot be sent"
+    if not part.url:
+        return f"{part.kind} part has neither a URL nor data, which cannot be sent"
+    if not is_address(part.url):
+        return f"{part.kind} part with a URL that is no http(s) address cannot be sent"
+    return part
+
+
+def _has_its_type(part: Part) -> bool:
+    """Whether the media type is one, and for pictures one of their kind."""
+    family, _, name = part.media_type.lower().partition("/")
+    return bool(family and name) and (part.kind == "document" or family == part.kind)
 
 
 def audio_part(part: Part) -> Wire | str:

@@ -117,6 +117,9 @@ def _response_format(output: OutputSchema, dialect: ChatDialect) -> Wire:
 
 # --- messages
 
+OPENING: Final = "(The conversation so far:)"
+"""What a user is given to say where nothing of a history goes out: no server takes no message."""
+
 
 class _Messages:
     """One walk over a history, writing its messages.
@@ -148,6 +151,8 @@ class _Messages:
                 case ToolMessage():
                     self._result(index, message)
         self._end_batch()
+        if not self._out:
+            self._say("user", OPENING)
         return self._out
 
     def _system(self, message: SystemMessage) -> None:

@@ -5,19 +5,23 @@ from __future__ import annotations
 from golem.messages import Part
 from golem_adapters._toolkit.body import Wire
 from golem_adapters._toolkit.lenient import text
-from golem_adapters.openai.media import audio_part, decoded, file_name, link
+from golem_adapters.openai.media import audio_part, carried, decoded, file_name, link
 from golem_adapters.openai_responses.dialect import ResponsesDialect
 
 
 def content_part(part: Part, dialect: ResponsesDialect) -> Wire | str:
     """The content part for `part`, or why there is none."""
-    if not part.url and not part.data:
-        return f"{part.kind} part has neither a URL nor data, which cannot be sent"
+    found = carried(part)
+    if isinstance(found, str):
+        return found
+    part = found
     match part.kind:
         case "image":
             return {"type": "input_image", "image_url": link(part), "detail": "auto"}
         case "audio":
             return audio_part(part)
+        case "document" if part.media_type.lower().startswith("audio/"):
+            return f"document of type {part.media_type!r} cannot be sent"
         case "document" if part.data:
             return {"type": "input_file", "filename": file_name(part), "file_data": link(part)}
         case "document" if dialect.file_urls:

@@ -1,4 +1,4 @@
-"""The judge of Responses requests."""
+"""The judge of Responses requests, counts of tokens included."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from golem.messages import AssistantMessage
 from golem.model import Response
 from golem.testing.judge.answers import counted, default_said, minted, pieces_of, with_ids
 from golem.testing.judge.findings import JSON, Violation, elements, members
@@ -18,6 +19,7 @@ from golem.testing.judge.responses_servers import ResponsesRules, responses_rule
 from golem.testing.judge.server import DEFAULT_KEY, Answers, Judge
 from golem.usage import Usage
 
+_COUNTING: Final = "/responses/input_tokens"
 _SEALED: Final = "reasoning.encrypted_content"
 _INCOMPLETE: Final[Mapping[str, str]] = {
     "length": "max_output_tokens",
@@ -66,9 +68,27 @@ class ResponsesProvider(Provider):
         self.rules = responses_rules_named(dialect)
         self.key_header = self.rules.key_header
 
+    def serves(self, path: str) -> bool:
+        """Whether a model answers, or counts, at this path."""
+        return super().serves(path) or (self.rules.counts and path.endswith(_COUNTING))
+
     def judge(self, body: Any, made_with: Mapping[str, str]) -> list[Violation]:
-        """What is wrong with a body."""
+        """What is wrong with the body of a request for an answer."""
         return judge_responses(body, dialect=self.rules, made_with=made_with)
+
+    def judge_request(
+        self, path: str, headers: Mapping[str, str], body: Any, made_with: Mapping[str, str]
+    ) -> list[Violation]:
+        """What is wrong with a request, for an answer or a count."""
+        counts = path.endswith(_COUNTING)
+        return judge_responses(body, dialect=self.rules, made_with=made_with, counts=counts)
+
+    def aside(self, path: str, body: JSON) -> JSON | None:
+        """The number of tokens, where they are counted."""
+        if not path.endswith(_COUNTING):
+            return None
+        tokens = counted(body, Response(AssistantMessage())).input_tokens
+        return {"object": "response.input_tokens", "input_tokens": tokens}
 
     def links(self, answer: JSON) -> Mapping[str, str]:
         """The item behind each reasoning item."""

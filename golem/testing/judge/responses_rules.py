@@ -44,6 +44,14 @@ _BODY: Final = frozenset(
         "moderation", "prompt_cache_retention", "background_options", "image", "access_programs",
     }
 )  # fmt: skip
+_COUNTED: Final = frozenset(
+    {
+        "model", "input", "instructions", "tools", "tool_choice", "parallel_tool_calls", "text",
+        "reasoning", "truncation", "conversation", "previous_response_id",
+    }
+)  # fmt: skip
+"""What makes a prompt: a request to count its tokens has nothing else."""
+
 _INCLUDABLE: Final = frozenset(
     {
         "reasoning.encrypted_content",
@@ -67,11 +75,13 @@ def judge_responses(
     *,
     dialect: str | ResponsesRules = "openai",
     made_with: Mapping[str, str] | None = None,
+    counts: bool = False,
 ) -> list[Violation]:
     """Everything in a request body that the server of `dialect` refuses; empty: it takes it.
 
     `body` is decoded JSON. `made_with` names, for the ids of items that the server made after
     reasoning, the id of that reasoning item: the one may not come back without the other.
+    `counts`: the request asks how many tokens its prompt has.
     Raises ValueError for a dialect that there are no rules for.
     """
     rules = responses_rules_named(dialect)
@@ -81,7 +91,7 @@ def judge_responses(
         return findings.found
     carriable(body, findings)
     judge_model(body, findings)
-    judge_members(body, _BODY, findings)
+    judge_members(body, _COUNTED if counts else _BODY, findings)
     judge_sampling(body, findings)
     judge_words(body, rules.words, findings)
     if rules.words:

@@ -27,6 +27,9 @@ class ResponsesRules(Struct, frozen=True, kw_only=True):
     text_results: bool = False
     """Whether results are text only."""
 
+    counts: bool = True
+    """Whether it tells how many tokens a prompt has."""
+
     words: Words = RESPONSES_WORDS
     """The words that may stand in members of the body; none: it is not known to check."""
 
@@ -45,6 +48,7 @@ RULES: Final[Mapping[str, ResponsesRules]] = MappingProxyType(
                 sealed_reasoning=False,
                 item_prefixes=False,
                 text_results=True,
+                counts=False,
                 words=MappingProxyType({}),
             ),
         )
