@@ -40,20 +40,18 @@ def is_packed(response: httpx.Response) -> bool:
 
 async def read(response: httpx.Response, limit: int, *, cut: bool = False) -> bytes:
     """The body, of which at most `limit` bytes are taken: `cut` there, or refused. Closes it."""
-    pieces: list[bytes] = []
-    size = 0
+    body = bytearray()  # not a list of pieces: of a few bytes each they are many times their size
     chunks = Chunks(response)
     try:
         async for chunk in chunks:
-            pieces.append(chunk)
-            size += len(chunk)
-            if size > limit:
+            body += chunk
+            if len(body) > limit:
                 if cut:
                     break
                 raise too_large(limit)
     finally:
         await close(response, chunks)
-    return b"".join(pieces)[:limit]
+    return bytes(body[:limit] if len(body) > limit else body)
 
 
 async def drain(chunks: AsyncIterable[bytes]) -> None:
