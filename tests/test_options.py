@@ -7,8 +7,8 @@ from typing import Any
 import anyio
 import pytest
 
-from golem import Agent, AssistantMessage, ToolCall, UsageLimitError, tool
-from golem.model import Settings
+from golem import Agent, AssistantMessage, Tool, ToolCall, UsageLimitError, tool
+from golem.model import OutputSchema, Settings, ToolSpec
 from golem.testing import ScriptedModel
 
 
@@ -93,6 +93,21 @@ def test_a_value_that_no_provider_takes_is_refused_by_name(
 ) -> None:
     with pytest.raises((TypeError, ValueError), match=message):
         Settings(**values)
+
+
+NAN_INSIDE = {"properties": {"n": {"enum": [1, float("nan")]}}}
+
+
+def test_a_schema_with_a_number_that_json_cannot_spell_is_refused_by_its_place() -> None:
+    place = r"schema\.properties\.n\.enum\[1\] is no number that JSON can spell"
+    with pytest.raises(ValueError, match=rf"tool 'look': {place}"):
+        Tool("look", print, schema=NAN_INSIDE)
+    with pytest.raises(ValueError, match=rf"tool 'look': {place}"):
+        ToolSpec("look", "", NAN_INSIDE)
+    with pytest.raises(ValueError, match=rf"output 'answer': {place}"):
+        OutputSchema("answer", NAN_INSIDE)
+    with pytest.raises(ValueError, match=r"tool 'look': schema is nested more than 256 deep"):
+        ToolSpec("look", "", CYCLE)
 
 
 def test_one_stop_text_is_not_one_for_each_letter() -> None:

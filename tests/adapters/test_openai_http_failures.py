@@ -8,8 +8,11 @@ import httpx
 import pytest
 
 from golem.errors import APIError, ProtocolError, TransportError
+from golem.fallback import FallbackModel
+from golem.model import Response
+from golem.testing import ScriptedModel
 from golem.wire import http
-from golem_adapters import OpenAI
+from golem_adapters import OpenAI, OpenAIResponses
 from tests.adapters.driving import delta, events
 from tests.adapters.test_openai_http import (
     ANSWER,
@@ -247,3 +250,17 @@ async def test_a_server_that_is_not_there_is_a_retryable_transport_error() -> No
     assert isinstance(error, TransportError)
     assert error.retryable
     assert str(error) == "no connection to 127.0.0.1"
+
+
+@pytest.mark.parametrize("responses", [False, True], ids=["chat", "responses"])
+async def test_the_next_member_answers_where_a_stream_says_that_the_account_is_empty(
+    responses: bool,
+) -> None:
+    error = {"message": "You exceeded your current quota.", "code": "insufficient_quota"}
+    broken = b"data: " + json.dumps({"type": "error", "error": error}).encode() + b"\n\n"
+    async with serving(answering(response(broken, kind="text/event-stream"))) as server:
+        cls = OpenAIResponses if responses else OpenAI
+        first = cls("m", api_key=KEY, base_url=server.url)
+        result = [x async for x in FallbackModel([first, ScriptedModel(["hi"])]).stream(ASK)]
+    assert isinstance(result[-1], Response)
+    assert result[-1].message.content == "hi"
