@@ -20,7 +20,7 @@ from golem.messages import (
     UserMessage,
 )
 from golem.model import OutputSchema, Settings, ToolChoice, ToolSpec
-from golem_adapters._toolkit.body import merged
+from golem_adapters._toolkit.body import OPENING, merged
 from golem_adapters._toolkit.calls import INTERRUPTED, wire_tool_name
 from tests.adapters.encoding import body_of, wire
 
@@ -252,6 +252,15 @@ def test_what_says_nothing_is_left_out() -> None:
         AssistantMessage(thinking=(thought,)),
     ]
     assert wire(history) == [{"role": "user", "content": "q"}]
+
+
+@pytest.mark.parametrize("blank", [AssistantMessage(), AssistantMessage(thinking=(Thinking("x"),))])
+def test_a_blank_answer_at_the_beginning_is_a_message_all_the_same(blank: Message) -> None:
+    """A server refuses a request without any, and what stood once has to stay."""
+    opening = {"role": "user", "content": OPENING}
+    assert wire([blank]) == wire([blank, blank]) == wire([SystemMessage(), blank]) == [opening]
+    assert wire([blank, *HI]) == [opening, *wire(HI)]
+    assert wire([*HI, blank]) == wire(HI)
 
 
 def test_identity_and_what_others_made_never_go_out() -> None:

@@ -14,7 +14,7 @@ from typing import Final
 from golem.messages import AssistantMessage, Part, SystemMessage, ToolCall, ToolMessage, UserMessage
 from golem.model import OutputSchema, Request, Settings, ToolChoice
 from golem.wire.notes import note, noting, placed, refuse
-from golem_adapters._toolkit.body import Wire, encoded, parallel_switch, schema_words
+from golem_adapters._toolkit.body import OPENING, Wire, encoded, parallel_switch, schema_words
 from golem_adapters._toolkit.calls import INTERRUPTED, CallIds, wire_args, wire_tool_name
 from golem_adapters._toolkit.noting import (
     NO_TEXT,
@@ -186,6 +186,8 @@ class _Messages:
             self._note(message, turn)
         else:
             self._note(message, {})
+            if not self._out and not message.parts:
+                self._say("user", OPENING)
         # The transcript of a spoken answer is its content: the sound need not go back.
         parts = tuple(p for p in message.parts if not (p.kind == "audio" and message.content))
         note_sound(parts, message.parts)
