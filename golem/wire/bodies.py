@@ -32,10 +32,13 @@ def headers_of(response: httpx.Response) -> dict[str, str]:
 
 
 def is_packed(response: httpx.Response) -> bool:
-    """Whether a body is compressed in a way that was not asked for."""
-    given = headers_of(response).get("content-encoding", "")
-    codings = {coding.strip().lower() for coding in given.split(",")}
-    return not codings <= {"", "identity", *CODINGS.split(", ")}
+    """Whether a body is compressed in a way that was not asked for, or more than once.
+
+    Compressed twice a chunk unfolds to a thousand times a thousand times its size.
+    """
+    given = headers_of(response).get("content-encoding", "").lower().split(",")
+    codings = [coding for coding in map(str.strip, given) if coding not in ("", "identity")]
+    return len(codings) > 1 or not set(codings) <= set(CODINGS.split(", "))
 
 
 async def read(response: httpx.Response, limit: int, *, cut: bool = False) -> bytes:

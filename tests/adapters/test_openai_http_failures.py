@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import tracemalloc
 
 import httpx
 import pytest
@@ -178,7 +180,9 @@ async def test_a_cookie_is_not_kept_for_who_comes_next() -> None:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("coding", ["br", "zstd", "gzip, BR", "x\xe9"])
+@pytest.mark.parametrize(
+    "coding", ["br", "zstd", "gzip, BR", "x\xe9", "gzip, gzip", "gzip,Deflate"]
+)
 async def test_an_answer_is_not_unpacked_in_a_way_that_was_not_asked_for(
     coding: str, stream: bool
 ) -> None:
@@ -264,3 +268,15 @@ async def test_the_next_member_answers_where_a_stream_says_that_the_account_is_e
         result = [x async for x in FallbackModel([first, ScriptedModel(["hi"])]).stream(ASK)]
     assert isinstance(result[-1], Response)
     assert result[-1].message.content == "hi"
+
+
+@pytest.mark.parametrize("status", ["200 OK", "500 Oops"])
+async def test_a_body_that_is_compressed_twice_is_not_unpacked(status: str) -> None:
+    """A kilobyte of it unfolds to a gigabyte at once, whatever is read of that."""
+    bomb = gzip.compress(gzip.compress(bytes(50_000_000), 1))
+    twice = "content-encoding: gzip\r\ncontent-encoding: gzip\r\n"
+    async with serving(answering(response(bomb, status=status, headers=twice))) as server:
+        tracemalloc.start()
+        await failure(model_at(server.url))
+        assert tracemalloc.get_traced_memory()[1] < 5_000_000
+        tracemalloc.stop()

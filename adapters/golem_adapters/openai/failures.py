@@ -179,12 +179,18 @@ def _words(value: object) -> str:
     """Whatever stands where a text is expected, as text; nothing for null."""
     if isinstance(value, str):
         return text(value)
-    if is_array(value):  # FastAPI: one entry for each field that does not validate
-        named = (text(item.get("msg")) or text(item.get("message")) for item in objects(value))
-        return "; ".join(filter(None, named)) or "; ".join(filter(None, map(text, value)))
-    if is_object(value):
-        return text(value.get("message"))
+    if is_object(value):  # Mistral: FastAPI's in place of a message
+        inner = (value.get(name) for name in _MESSAGES)
+        return next(filter(None, (text(said) or _listed(said) for said in inner)), "")
+    if is_array(value):
+        return _listed(value)
     return "" if value is None or isinstance(value, bool) else str(value)
+
+
+def _listed(value: object) -> str:
+    """FastAPI's words: one entry for each field that does not validate."""
+    named = (text(item.get("msg")) or text(item.get("message")) for item in objects(value))
+    return "; ".join(filter(None, named)) or "; ".join(filter(None, map(text, elements(value))))
 
 
 def _status(value: object) -> int | None:
