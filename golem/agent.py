@@ -322,10 +322,12 @@ def _several(option: str, given: Any) -> tuple[Any, ...]:
 def _sequence(instructions: Instructions | Sequence[Instructions]) -> Sequence[Instructions]:
     if isinstance(instructions, str) or callable(instructions):
         return (instructions,)
-    found: tuple[Instructions, ...] = _several("instructions", instructions)
-    for one in found:
+    wanted = "instructions must be text, a function or a list of these"
+    if not hasattr(instructions, "__iter__"):
+        raise TypeError(f"{wanted}, not {type(instructions).__name__}")
+    for one in (found := tuple(instructions)):
         if not (isinstance(one, str) or callable(one)):
-            raise TypeError(f"instructions must be text or functions, not {type(one).__name__}")
+            raise TypeError(f"{wanted}, not a list with {type(one).__name__}")
     return found
 
 

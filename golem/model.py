@@ -22,20 +22,32 @@ FinishReason = Literal["stop", "length", "tool_call", "content_filter", "other"]
 
 
 class ToolSpec(Struct, frozen=True):
-    """A tool as a model sees it: a name, what it does, the JSON Schema of its arguments."""
+    """A tool as a model sees it: a name, what it does, the JSON Schema of its arguments.
+
+    Raises ValueError, naming the place, for a schema with a number that JSON cannot spell.
+    """
 
     name: str
     description: str
     schema: Mapping[str, Any]
 
+    def __post_init__(self) -> None:
+        _check_numbers(self.schema, f"tool {self.name!r}: schema")
+
 
 class OutputSchema(Struct, frozen=True):
-    """The JSON Schema that the model's answer has to follow, where the provider enforces one."""
+    """The JSON Schema that the model's answer has to follow, where the provider enforces one.
+
+    Raises ValueError, naming the place, for a schema with a number that JSON cannot spell.
+    """
 
     name: str
     schema: Mapping[str, Any]
     description: str = ""
     strict: bool = True
+
+    def __post_init__(self) -> None:
+        _check_numbers(self.schema, f"output {self.name!r}: schema")
 
 
 class ToolChoice(Struct, frozen=True):
@@ -82,8 +94,7 @@ class Settings(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tr
         extra: object = self.extra_body
         if extra is not None and not isinstance(extra, Mapping):
             raise TypeError(f"settings.extra_body must be a mapping, not {type(extra).__name__}")
-        if extra is not None and (place := _no_number_in(extra, "settings.extra_body")):
-            raise ValueError(f"{place} is no number that JSON can spell")
+        _check_numbers(extra, "settings.extra_body")
         msgspec.structs.force_setattr(self, "stop", stop_texts(self.stop))
 
 
@@ -125,21 +136,45 @@ _VALUES: Final[Sequence[tuple[str, str, Callable[[object], bool]]]] = (
 )
 """What each setting has to be, in words and as a test."""
 
-_DEEPEST_EXTRA: Final = 256
+_DEEPEST: Final = 256
 
 
-def _no_number_in(value: Any, place: str, depth: int = 0) -> str:
-    """Where in `value` a NaN or an infinity is, which would be sent as null; empty: nowhere."""
+def _check_numbers(value: object, name: str) -> None:
+    """Raise ValueError where a NaN or an infinity is in `value`: it would be sent as null."""
+    if place := _no_number_in(value, name, name):
+        raise ValueError(f"{place} is no number that JSON can spell")
+
+
+def _no_number_in(value: Any, place: str, name: str, depth: int = 0) -> str:
+    """Where in `value` a NaN or an infinity is; empty: nowhere."""
     if isinstance(value, float):
         return "" if math.isfinite(value) else place
-    named: Iterable[tuple[str, Any]] = ()
+    inside: Iterable[tuple[str, Any]] = ()
     if isinstance(value, Mapping):
-        named = ((f"{place}.{name}", item) for name, item in cast("Any", value).items())
+        inside = ((f"{place}.{key}", item) for key, item in cast("Any", value).items())
     elif isinstance(value, (list, tuple)):
-        named = ((f"{place}[{n}]", item) for n, item in enumerate(cast("Any", value)))
-    if depth > _DEEPEST_EXTRA:
-        raise ValueError(f"settings.extra_body is nested more than {_DEEPEST_EXTRA} deep")
-    return next(filter(None, (_no_number_in(item, at, depth + 1) for at, item in named)), "")
+        inside = ((f"{place}[{n}]", item) for n, item in enumerate(cast("Any", value)))
+    if depth > _DEEPEST:
+        raise ValueError(f"{name} is nested more than {_DEEPEST} deep")
+    found = (_no_number_in(item, at, name, depth + 1) for at, item in inside)
+    return next(filter(None, found), "")
+
+
+def without_unspellable(schema: Any) -> Any:
+    """A schema made from types, without what no JSON can spell: a default that is an infinity.
+
+    To a model it is advice; the function that decodes what the model sent has the default itself.
+    """
+    if isinstance(schema, dict):
+        named = cast("dict[str, Any]", schema).items()
+        return {name: without_unspellable(item) for name, item in named if _spellable(item)}
+    if isinstance(schema, list):
+        return [without_unspellable(item) for item in cast("Any", schema) if _spellable(item)]
+    return schema
+
+
+def _spellable(value: object) -> bool:
+    return not isinstance(value, float) or math.isfinite(value)
 
 
 class Request(Struct, frozen=True):

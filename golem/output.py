@@ -7,6 +7,7 @@ stands in the instructions). What happens to a rejected answer is decided in ``g
 
 from __future__ import annotations
 
+import functools
 import inspect
 import itertools
 import re
@@ -18,7 +19,7 @@ import msgspec
 from golem import rawjson
 from golem.errors import ModelRetry
 from golem.messages import ToolCall
-from golem.model import OutputSchema, ToolSpec
+from golem.model import OutputSchema, ToolSpec, without_unspellable
 from golem.tools import no_schema
 
 OutputMode = Literal["native", "tool", "prompt"]
@@ -100,12 +101,12 @@ class Output:
         """Whether an answer that was cut off cannot be decoded as if it were whole."""
         return bool(self.shapes) or self.decoder is not None
 
-    @property
+    @functools.cached_property
     def tools(self) -> tuple[ToolSpec, ...]:
         """The output tools of tool mode, one for each type."""
         return tuple(ToolSpec(shape.name, _TOOL_NOTE, shape.schema) for shape in self.shapes)
 
-    @property
+    @functools.cached_property
     def schema(self) -> OutputSchema:
         """The one schema of native and prompt mode."""
         if len(self.shapes) == 1:
@@ -267,7 +268,7 @@ def _inlined(kind: Any) -> dict[str, Any]:
 
 def _components(kinds: Sequence[Any]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     roots, components = msgspec.json.schema_components(kinds, ref_template="#/$defs/{name}")
-    return list(roots), dict(components)
+    return without_unspellable(list(roots)), without_unspellable(dict(components))
 
 
 def _first(shapes: Sequence[Shape], text: str) -> Any:

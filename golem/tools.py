@@ -25,7 +25,7 @@ from golem.context import RunContext
 from golem.docstrings import read_docstring
 from golem.limits import check_number
 from golem.messages import Part
-from golem.model import ToolSpec
+from golem.model import ToolSpec, without_unspellable
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -76,8 +76,8 @@ class Tool:
     (beside others, in one of its own), any other in a worker thread. The options are those of
     `ToolOptions`.
 
-    Raises ValueError for a name that a provider would refuse and for an option out of range,
-    TypeError for an option there is not.
+    Raises ValueError for a name that a provider would refuse, for an option out of range and for
+    a number in the schema that JSON cannot spell (NaN), TypeError for an option there is not.
     """
 
     def __init__(
@@ -347,4 +347,5 @@ def _schema(called: str, arguments: type[Struct]) -> dict[str, Any]:
         raise TypeError(f"tool {called!r} cannot have a schema: {no_schema(error)}") from error
     schema = dict(components.pop(cast("str", root["$ref"]).removeprefix("#/$defs/")))
     schema.pop("title", None)
-    return {**schema, "$defs": components} if components else schema
+    made = {**schema, "$defs": components} if components else schema
+    return cast("dict[str, Any]", without_unspellable(made))

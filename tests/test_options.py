@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from golem import Agent, AssistantMessage, Tool, ToolCall, UsageLimitError, tool
-from golem.model import Settings
+from golem.model import OutputSchema, Settings, ToolSpec
 from golem.testing import ScriptedModel
 
 
@@ -51,9 +51,9 @@ def test_what_is_no_model_policy_or_mode_is_refused_before_any_run() -> None:
 
 def test_one_tool_is_no_list_of_tools_and_a_number_no_instructions() -> None:
     one: dict[str, Any] = {"tools": Tool("act", len, schema={})}
-    with pytest.raises(TypeError, match="tools must be a list of tools, not Tool"):
+    with pytest.raises(TypeError, match="tools must be a list, or iterable, not Tool"):
         Agent(ScriptedModel([]), **one)
-    with pytest.raises(TypeError, match="tools must be a list of tools, not Tool"):
+    with pytest.raises(TypeError, match="tools must be a list, or iterable, not Tool"):
         Agent(ScriptedModel([])).stream("hello", **one)
     number: dict[str, Any] = {"instructions": 3}
     with pytest.raises(TypeError, match="instructions must be text, a function or a list of these"):
@@ -104,6 +104,21 @@ def test_a_value_that_no_provider_takes_is_refused_by_name(
 ) -> None:
     with pytest.raises((TypeError, ValueError), match=message):
         Settings(**values)
+
+
+NAN_INSIDE = {"properties": {"n": {"enum": [1, float("nan")]}}}
+
+
+def test_a_schema_with_a_number_that_json_cannot_spell_is_refused_by_its_place() -> None:
+    place = r"schema\.properties\.n\.enum\[1\] is no number that JSON can spell"
+    with pytest.raises(ValueError, match=rf"tool 'look': {place}"):
+        Tool("look", print, schema=NAN_INSIDE)
+    with pytest.raises(ValueError, match=rf"tool 'look': {place}"):
+        ToolSpec("look", "", NAN_INSIDE)
+    with pytest.raises(ValueError, match=rf"output 'answer': {place}"):
+        OutputSchema("answer", NAN_INSIDE)
+    with pytest.raises(ValueError, match=r"tool 'look': schema is nested more than 256 deep"):
+        ToolSpec("look", "", CYCLE)
 
 
 def test_one_stop_text_is_not_one_for_each_letter() -> None:

@@ -7,6 +7,7 @@ import decimal
 import enum
 import functools
 import json
+import math
 import threading
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -18,6 +19,7 @@ import msgspec
 import pytest
 
 from golem import Agent, Part, RunContext, RunError, Tool, ToolResult, tool
+from golem.output import Output
 from golem.testing import ScriptedModel
 from golem.tools import InvalidArgumentsError, result_of
 from tests.run.support import asks
@@ -292,6 +294,28 @@ def test_a_mutable_default_is_copied_for_every_call() -> None:
         bound = collect.bind("{}")
         assert {"into": ["first"], "at": Point(1)} == bound
         assert collect.function(**bound) == "first,more"
+
+
+class Range(msgspec.Struct):
+    top: float = math.inf
+    bottom: Annotated[float, msgspec.Meta(examples=[math.nan, 1.5])] = 0.0
+
+
+def test_a_default_that_json_cannot_spell_is_the_functions_alone() -> None:
+    """As `null` it would tell the model of a default that is no number."""
+
+    @tool
+    def find(within: Range, limit: float = math.inf) -> str:
+        return f"{within.top} {within.bottom} {limit}"
+
+    schema: Any = find.spec.schema
+    assert schema["properties"]["limit"] == {"type": "number"}
+    named = schema["$defs"]["Range"]["properties"]
+    assert named["top"] == {"type": "number"}
+    assert named["bottom"] == {"type": "number", "examples": [1.5], "default": 0.0}
+    assert find.function(**find.bind('{"within": {}}')) == "inf 0.0 inf"
+    told = Output(Range).schema.schema["properties"]
+    assert told == named
 
 
 def test_callables_of_every_kind_can_be_tools() -> None:

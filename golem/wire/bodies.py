@@ -32,28 +32,29 @@ def headers_of(response: httpx.Response) -> dict[str, str]:
 
 
 def is_packed(response: httpx.Response) -> bool:
-    """Whether a body is compressed in a way that was not asked for."""
-    given = headers_of(response).get("content-encoding", "")
-    codings = {coding.strip().lower() for coding in given.split(",")}
-    return not codings <= {"", "identity", *CODINGS.split(", ")}
+    """Whether a body is compressed in a way that was not asked for, or more than once.
+
+    Compressed twice a chunk unfolds to a thousand times a thousand times its size.
+    """
+    given = headers_of(response).get("content-encoding", "").lower().split(",")
+    codings = [coding for coding in map(str.strip, given) if coding not in ("", "identity")]
+    return len(codings) > 1 or not set(codings) <= set(CODINGS.split(", "))
 
 
 async def read(response: httpx.Response, limit: int, *, cut: bool = False) -> bytes:
     """The body, of which at most `limit` bytes are taken: `cut` there, or refused. Closes it."""
-    pieces: list[bytes] = []
-    size = 0
+    body = bytearray()  # not a list of pieces: of a few bytes each they are many times their size
     chunks = Chunks(response)
     try:
         async for chunk in chunks:
-            pieces.append(chunk)
-            size += len(chunk)
-            if size > limit:
+            body += chunk
+            if len(body) > limit:
                 if cut:
                     break
                 raise too_large(limit)
     finally:
         await close(response, chunks)
-    return b"".join(pieces)[:limit]
+    return bytes(body[:limit] if len(body) > limit else body)
 
 
 async def drain(chunks: AsyncIterable[bytes]) -> None:

@@ -20,6 +20,10 @@ then cut such responses; no limit at all lets a broken server fill the memory.
 """
 
 _BOM: Final = b"\xef\xbb\xbf"
+_BESIDE: Final = 48
+"""Bytes that a line takes in memory beside its own: an event of a million empty `data` lines is a
+few megabytes on the wire."""
+
 _LONGEST_RETRY: Final = 18
 """Digits of a `retry` that are read: more than a machine word is no waiting time."""
 
@@ -57,14 +61,12 @@ class SSEDecoder:
         "_data_size",
         "_event",
         "_id",
-        "_pieces",
-        "_pieces_size",
+        "_line",
         "_retry",
     )
 
     def __init__(self) -> None:
-        self._pieces: list[bytes] = []  # the line that has not ended; joined only once it has
-        self._pieces_size = 0
+        self._line = bytearray()  # the one that has not ended, in whatever pieces it comes
         self._data: list[bytes] = []  # the data lines of the event that has not ended
         self._data_size = 0
         self._event = ""
@@ -95,11 +97,10 @@ class SSEDecoder:
         if b"\n" not in chunk:
             self._hold(chunk)
             return []
-        if self._pieces:
-            self._pieces.append(chunk)
-            chunk = b"".join(self._pieces)
-            self._pieces.clear()
-            self._pieces_size = 0
+        if self._line:
+            self._line += chunk
+            chunk = bytes(self._line)
+            self._line.clear()
         lines = chunk.split(b"\n")
         unended = lines.pop()
         if not self._begun:
@@ -111,7 +112,8 @@ class SSEDecoder:
         if data:
             # Count each line once: all of them are new after a dispatch, else those added now.
             new = data if events else data[before:]
-            self._data_size = (0 if events else self._data_size) + sum(map(len, new)) + len(new)
+            size = sum(map(len, new)) + _BESIDE * len(new)
+            self._data_size = size if events else self._data_size + size
             self._hold(unended)
         else:
             self._data_size = 0
@@ -127,8 +129,8 @@ class SSEDecoder:
         the reader of the data can tell whether it is whole. Bytes that hold no data (half a
         field name, a comment) tell nothing and are dropped.
         """
-        line = b"".join(self._pieces)
-        self._pieces.clear()
+        line = bytes(self._line)
+        self._line.clear()
         if not self._begun:
             line = line.removeprefix(_BOM)
         events = self._read([line]) if line else []
@@ -174,8 +176,6 @@ class SSEDecoder:
         return event
 
     def _hold(self, piece: bytes) -> None:
-        if piece:
-            self._pieces.append(piece)
-            self._pieces_size += len(piece)
-        if self._pieces_size + self._data_size > MAX_EVENT:
+        self._line += piece
+        if len(self._line) + self._data_size > MAX_EVENT:
             raise ProtocolError(f"an event of the stream is larger than {MAX_EVENT} bytes")

@@ -118,7 +118,7 @@ async def test_a_redirect_to_no_address_is_final_with_any_client(
     assert error.message.endswith("base_url")
 
 
-@pytest.mark.parametrize("coding", ["gzip", "deflate", "gzip, deflate"])
+@pytest.mark.parametrize("coding", ["gzip", "deflate"])
 @pytest.mark.parametrize("status", ["200 OK", "500 Oops", "307 Moved"])
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_body_that_cannot_be_decompressed_leaves_nothing_behind(

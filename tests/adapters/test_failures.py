@@ -148,6 +148,11 @@ def test_no_waiting_fills_an_empty_account(member: str) -> None:
         (b'{"error":"invalid_client","error_description":"no"}', "no", "invalid_client"),
         (b'{"message":"no","type":"t","param":"p","code":"c"}', "no", "c"),
         (b'{"code":"1001","msg":"no","success":false}', "no", "1001"),
+        (
+            b'{"object":"error","message":{"detail":[{"loc":["body"],"msg":"no"}]},"code":"3280"}',
+            "no",
+            "3280",
+        ),
         (b'{"fault":{"faultstring":"no","detail":{"errorcode":"x"}}}', "no", None),
         (b'{"type":"about:blank","title":"no","status":400}', "no", "about:blank"),
         (b'{"errors":["no",{"message":"never"}]}', "never", None),

@@ -132,6 +132,12 @@ BAD = {"message": "no", "type": "server_error", "code": "overloaded"}
             False,
         ),
         (
+            'data: {"error":{"message":"no","type":"insufficient_quota","code":null}}',
+            429,
+            "insufficient_quota",
+            False,
+        ),
+        (
             'data: {"error":{"message":"no","code":"tool_use_failed","status_code":400}}',
             400,
             "tool_use_failed",

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import tracemalloc
 
 import httpx
 import pytest
 
 from golem.errors import APIError, ProtocolError, TransportError
+from golem.fallback import FallbackModel
+from golem.model import Response
+from golem.testing import ScriptedModel
 from golem.wire import http
-from golem_adapters import OpenAI
+from golem_adapters import OpenAI, OpenAIResponses
 from tests.adapters.driving import delta, events
 from tests.adapters.test_openai_http import (
     ANSWER,
@@ -175,7 +180,9 @@ async def test_a_cookie_is_not_kept_for_who_comes_next() -> None:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("coding", ["br", "zstd", "gzip, BR", "x\xe9"])
+@pytest.mark.parametrize(
+    "coding", ["br", "zstd", "gzip, BR", "x\xe9", "gzip, gzip", "gzip,Deflate"]
+)
 async def test_an_answer_is_not_unpacked_in_a_way_that_was_not_asked_for(
     coding: str, stream: bool
 ) -> None:
@@ -247,3 +254,29 @@ async def test_a_server_that_is_not_there_is_a_retryable_transport_error() -> No
     assert isinstance(error, TransportError)
     assert error.retryable
     assert str(error) == "no connection to 127.0.0.1"
+
+
+@pytest.mark.parametrize("responses", [False, True], ids=["chat", "responses"])
+async def test_the_next_member_answers_where_a_stream_says_that_the_account_is_empty(
+    responses: bool,
+) -> None:
+    error = {"message": "You exceeded your current quota.", "code": "insufficient_quota"}
+    broken = b"data: " + json.dumps({"type": "error", "error": error}).encode() + b"\n\n"
+    async with serving(answering(response(broken, kind="text/event-stream"))) as server:
+        cls = OpenAIResponses if responses else OpenAI
+        first = cls("m", api_key=KEY, base_url=server.url)
+        result = [x async for x in FallbackModel([first, ScriptedModel(["hi"])]).stream(ASK)]
+    assert isinstance(result[-1], Response)
+    assert result[-1].message.content == "hi"
+
+
+@pytest.mark.parametrize("status", ["200 OK", "500 Oops"])
+async def test_a_body_that_is_compressed_twice_is_not_unpacked(status: str) -> None:
+    """A kilobyte of it unfolds to a gigabyte at once, whatever is read of that."""
+    bomb = gzip.compress(gzip.compress(bytes(50_000_000), 1))
+    twice = "content-encoding: gzip\r\ncontent-encoding: gzip\r\n"
+    async with serving(answering(response(bomb, status=status, headers=twice))) as server:
+        tracemalloc.start()
+        await failure(model_at(server.url))
+        assert tracemalloc.get_traced_memory()[1] < 5_000_000
+        tracemalloc.stop()

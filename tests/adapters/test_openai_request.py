@@ -20,7 +20,7 @@ from golem.messages import (
     UserMessage,
 )
 from golem.model import OutputSchema, Settings, ToolChoice, ToolSpec
-from golem_adapters._toolkit.body import merged
+from golem_adapters._toolkit.body import OPENING, merged
 from golem_adapters._toolkit.calls import INTERRUPTED, wire_tool_name
 from tests.adapters.encoding import body_of, wire
 
@@ -258,6 +258,15 @@ def test_what_says_nothing_is_left_out() -> None:
 def test_where_nothing_says_anything_the_user_opens(history: list[Message]) -> None:
     """No server takes a request without a message; a run of such a history has to go on."""
     assert wire(history) == [{"role": "user", "content": "(The conversation so far:)"}]
+
+
+@pytest.mark.parametrize("blank", [AssistantMessage(), AssistantMessage(thinking=(Thinking("x"),))])
+def test_a_blank_answer_at_the_beginning_is_a_message_all_the_same(blank: Message) -> None:
+    """A server refuses a request without any, and what stood once has to stay."""
+    opening = {"role": "user", "content": OPENING}
+    assert wire([blank]) == wire([blank, blank]) == wire([SystemMessage(), blank]) == [opening]
+    assert wire([blank, *HI]) == [opening, *wire(HI)]
+    assert wire([*HI, blank]) == wire(HI)
 
 
 def test_identity_and_what_others_made_never_go_out() -> None:

@@ -464,3 +464,11 @@ def test_an_image_that_the_server_made_is_a_part_and_goes_back_as_its_item() -> 
     shown = sent(message, dialect="azure")
     assert [item.get("role") for item in shown] == ["assistant", "user"]
     assert shown[1]["content"][1]["image_url"] == "data:image/png;base64,eA=="
+
+
+@pytest.mark.parametrize("forged", [b'{"x": 1}', b'{"type": ""}', b'{"type": 5}', b"7", b"{"])
+def test_an_item_without_a_type_is_none_that_the_provider_made(forged: bytes) -> None:
+    message = AssistantMessage("Hello", native=Native("openai-responses", (Raw(forged),)))
+    silent = structs.replace(message, content="")
+    assert items([message]) == items([AssistantMessage("Hello")])
+    assert items([*HI, silent]) == items(HI)

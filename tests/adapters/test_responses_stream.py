@@ -174,6 +174,7 @@ def test_a_body_without_an_answer_is_a_protocol_error(body: bytes) -> None:
         ({"type": "error", "code": "server_error", "message": "no"}, "server_error", True),
         ({"type": "error", "error": {"code": "rate_limit_exceeded", "message": "no"}}, None, True),
         ({"type": "error", "code": "invalid_prompt", "message": "no"}, "invalid_prompt", False),
+        ({"type": "error", "code": "insufficient_quota", "message": "no"}, None, False),
         ({"error": {"code": "server_error", "message": "no"}}, "server_error", True),
     ],
 )

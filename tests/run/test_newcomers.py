@@ -70,8 +70,8 @@ async def test_an_agents_option_may_be_none(option: str) -> None:
     ("options", "said"),
     [
         ({"tools": echo}, "tools must be a list, or iterable, not Tool"),
-        ({"instructions": 3}, "instructions must be a list, or iterable, not int"),
-        ({"instructions": ["a", None]}, "instructions must be text or functions, not NoneType"),
+        ({"instructions": 3}, "a function or a list of these, not int"),
+        ({"instructions": ["a", None]}, "not a list with NoneType"),
     ],
 )
 def test_a_mistake_in_an_agent_is_a_type_error_that_names_it(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Iterable
 from itertools import pairwise
 
@@ -152,6 +153,31 @@ def test_an_event_that_does_not_end_is_refused(monkeypatch: pytest.MonkeyPatch) 
     for piece in (b"data: xxxxxxxx", b"data: x\n", b"data:\n", b": x"):
         with pytest.raises(ProtocolError, match="larger than 100 bytes"):
             parsed([piece] * 101)
+
+
+def test_an_event_of_many_short_lines_takes_no_more_memory_than_one_of_a_long_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A line of two bytes is eight on the wire, and sixty in memory."""
+    monkeypatch.setattr(sse, "MAX_EVENT", 1_000_000)
+    for line in (b"data:ab\n", b"data\n"):
+        decoder = SSEDecoder()
+        tracemalloc.start()
+        with pytest.raises(ProtocolError, match="larger than 1000000 bytes"):
+            all(decoder.feed(line * 100) == [] for _ in range(10_000))
+        assert tracemalloc.get_traced_memory()[1] < 2_000_000
+        tracemalloc.stop()
+
+
+def test_a_line_that_comes_in_single_bytes_takes_no_more_memory_than_its_bytes() -> None:
+    decoder = SSEDecoder()
+    tracemalloc.start()
+    decoder.feed(b"data: ")
+    for _ in range(200_000):
+        decoder.feed(b"xy")
+    assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    tracemalloc.stop()
+    assert decoder.feed(b"\n\n") == [ServerSentEvent(b"xy" * 200_000)]
 
 
 def test_a_long_stream_of_small_events_is_not_a_large_event(

@@ -48,7 +48,7 @@ class EventAnswer(Generic[Event]):
     def __init__(self, events: Cutter[Event]) -> None:
         self._events = events
         self._failure: ProviderError | None = None
-        self._plain: list[bytes] | None = None
+        self._plain: bytearray | None = None
         self._size = 0
         self._begun = False
         self.done = False
@@ -66,7 +66,7 @@ class EventAnswer(Generic[Event]):
             self._fail(ProtocolError(f"the answer is larger than {limit} bytes"))
             return deltas
         if self._plain is not None:
-            self._plain.append(chunk)
+            self._plain += chunk
             return deltas
         for start in range(0, len(chunk), _SLICE):
             if not self._cut(chunk[start : start + _SLICE], deltas):
@@ -84,7 +84,7 @@ class EventAnswer(Generic[Event]):
         """The last deltas and the response, or the error that the stream ended with."""
         deltas: list[Delta] = []
         if self._plain is not None and lost is None and not self.done:
-            return deltas, self._whole(b"".join(self._plain), deltas)
+            return deltas, self._whole(bytes(self._plain), deltas)
         if not self.done:
             self._take_rest(lost, deltas)
         answer = self._response(deltas) if self._failure is None else None
@@ -113,7 +113,7 @@ class EventAnswer(Generic[Event]):
         if head:
             self._begun = True
             if head[:1] in (b"{", b"[", b"<"):
-                self._plain = []
+                self._plain = bytearray()
 
     def _fail(self, failure: ProviderError) -> bool:
         """End the stream with `failure`; always false: nothing that follows matters."""

@@ -73,6 +73,11 @@ def request_id(headers: Mapping[str, str]) -> str:
     return headers.get("request-id") or headers.get("x-request-id") or ""
 
 
+def answer_id(headers: Mapping[str, str], secret: str) -> str:
+    """The same for an answer, where it does not show the key; empty for none."""
+    return named(secret, request_id(headers)) or ""
+
+
 def _error(
     said: _Complaint,
     status: int | None,

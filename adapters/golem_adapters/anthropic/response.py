@@ -10,7 +10,7 @@ from golem_adapters._toolkit.bounds import bounded
 from golem_adapters._toolkit.calls import stored_tool_names
 from golem_adapters._toolkit.lenient import is_object, members, read_json, whole
 from golem_adapters.anthropic.dialect import MessagesDialect
-from golem_adapters.anthropic.failures import error_within, request_id
+from golem_adapters.anthropic.failures import answer_id, error_within
 from golem_adapters.anthropic.shapes import read_answer
 from golem_adapters.anthropic.turn import Turn
 from golem_adapters.openai.failures import excerpt
@@ -41,7 +41,7 @@ def decode_response(
     turn = new_turn(request, dialect)
     given: list[Delta] = [] if deltas is None else deltas
     turn.begin(answer, given)
-    return turn.finished(request_id(headers), given)
+    return turn.finished(answer_id(headers, secret), given)
 
 
 def new_turn(request: Request, dialect: MessagesDialect) -> Turn:

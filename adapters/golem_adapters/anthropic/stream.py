@@ -25,7 +25,7 @@ from golem_adapters._toolkit.bounds import Room, bounded
 from golem_adapters._toolkit.lenient import read_json
 from golem_adapters._toolkit.streams import AnswerStream
 from golem_adapters.anthropic.dialect import MessagesDialect
-from golem_adapters.anthropic.failures import error_within, request_id
+from golem_adapters.anthropic.failures import answer_id, error_within
 from golem_adapters.anthropic.response import decode_response, new_turn
 from golem_adapters.anthropic.shapes import Answer, Event, read_answer, read_event
 from golem_adapters.openai.failures import excerpt
@@ -100,7 +100,7 @@ class MessagesStream(AnswerStream):
                     said.usage,
                 )
             case "message_stop":
-                self._answer = turn.finished(request_id(self._headers), deltas)
+                self._answer = turn.finished(answer_id(self._headers, self._secret), deltas)
                 self.done = True
                 return False
             case _:

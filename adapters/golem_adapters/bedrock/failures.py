@@ -50,7 +50,7 @@ def http_error(
         code=named("", hidden(secrets, kind)),
         retryable=retryable,
         retry_after=wait,
-        request_id=named("", hidden(secrets, request_id(headers))),
+        request_id=answer_id(headers, secrets) or None,
     )
 
 
@@ -73,6 +73,11 @@ def request_id(headers: Mapping[str, str]) -> str:
     return headers.get("x-amzn-requestid") or headers.get("x-amzn-request-id") or ""
 
 
+def answer_id(headers: Mapping[str, str], secrets: Secrets) -> str:
+    """The same for an answer, where it does not show a key; empty for none."""
+    return named("", hidden(secrets, request_id(headers))) or ""
+
+
 def hidden(secrets: Secrets, words: str) -> str:
     """`words` without any of `secrets`."""
     for secret in secrets:
@@ -93,7 +98,7 @@ def _error(kind: str, message: str, headers: Mapping[str, str], secrets: Secrets
         status=status,
         code=named("", hidden(secrets, kind)),
         retryable=retryable,
-        request_id=named("", hidden(secrets, request_id(headers))),
+        request_id=answer_id(headers, secrets) or None,
     )
 
 

@@ -10,7 +10,7 @@ from golem_adapters._toolkit.bounds import bounded
 from golem_adapters._toolkit.calls import stored_tool_names
 from golem_adapters._toolkit.lenient import members, read_json, whole
 from golem_adapters.bedrock.dialect import ConverseDialect
-from golem_adapters.bedrock.failures import Secrets, error_within, hidden, request_id
+from golem_adapters.bedrock.failures import Secrets, answer_id, error_within, hidden
 from golem_adapters.bedrock.shapes import read_answer
 from golem_adapters.bedrock.turn import Turn
 from golem_adapters.openai.failures import excerpt
@@ -42,7 +42,7 @@ def decode_response(
     turn = new_turn(request, dialect)
     given: list[Delta] = [] if deltas is None else deltas
     turn.take(answer, given)
-    return turn.finished(request_id(headers), given)
+    return turn.finished(answer_id(headers, secrets), given)
 
 
 def new_turn(request: Request, dialect: ConverseDialect) -> Turn:

@@ -24,7 +24,7 @@ from golem.wire.eventstream import EventStreamDecoder, Frame
 from golem_adapters._toolkit.bounds import bounded
 from golem_adapters._toolkit.streams import EventAnswer
 from golem_adapters.bedrock.dialect import ConverseDialect
-from golem_adapters.bedrock.failures import Secrets, frame_error, request_id
+from golem_adapters.bedrock.failures import Secrets, answer_id, frame_error
 from golem_adapters.bedrock.response import decode_response, new_turn, shown
 from golem_adapters.bedrock.shapes import Event, read_event
 
@@ -54,7 +54,11 @@ class ConverseStream(EventAnswer[Frame]):
         return super().close(lost)
 
     def _response(self, deltas: list[Delta]) -> Response | None:
-        return self._turn.finished(request_id(self._headers), deltas) if self._whole_now else None
+        return (
+            self._turn.finished(answer_id(self._headers, self._secrets), deltas)
+            if self._whole_now
+            else None
+        )
 
     def _partial(self) -> AssistantMessage | None:
         return self._turn.partial()

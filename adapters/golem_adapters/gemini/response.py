@@ -10,7 +10,7 @@ from golem_adapters._toolkit.bounds import bounded
 from golem_adapters._toolkit.calls import MintedIds, stored_tool_names
 from golem_adapters._toolkit.lenient import is_object, members, read_json, whole
 from golem_adapters.gemini.dialect import TOOL_NAME
-from golem_adapters.gemini.failures import blocked, error_within, request_id
+from golem_adapters.gemini.failures import answer_id, blocked, error_within
 from golem_adapters.gemini.shapes import read_chunks
 from golem_adapters.gemini.turn import Turn
 from golem_adapters.openai.failures import excerpt
@@ -41,10 +41,10 @@ def decode_response(
         turn.add(chunk, given)
     if not turn.ended and turn.block_reason:
         reason, message = turn.block_reason, turn.block_message
-        raise _with(turn, blocked(reason, message, request_id(headers) or turn.response_id))
+        raise _with(turn, blocked(reason, message, answer_id(headers, secret) or turn.response_id))
     if not turn.answered:
         raise ProtocolError(f"the answer has no candidates: {excerpt(body, secret)}")
-    return turn.finished(request_id(headers), given)
+    return turn.finished(answer_id(headers, secret), given)
 
 
 def _with(turn: Turn, error: ProviderError) -> ProviderError:

@@ -24,7 +24,7 @@ from golem.wire.sse import ServerSentEvent
 from golem_adapters._toolkit.bounds import bounded
 from golem_adapters._toolkit.lenient import read_json
 from golem_adapters._toolkit.streams import AnswerStream
-from golem_adapters.gemini.failures import blocked, error_within, request_id
+from golem_adapters.gemini.failures import answer_id, blocked, error_within
 from golem_adapters.gemini.response import decode_response, new_turn
 from golem_adapters.gemini.shapes import read_chunks
 from golem_adapters.openai.failures import excerpt
@@ -45,9 +45,9 @@ class GeminiStream(AnswerStream):
     def _response(self, deltas: list[Delta]) -> Response | None:
         turn = self._turn
         if turn.ended:
-            return turn.finished(request_id(self._headers), deltas)
+            return turn.finished(answer_id(self._headers, self._secret), deltas)
         if turn.block_reason:
-            known = request_id(self._headers) or turn.response_id
+            known = answer_id(self._headers, self._secret) or turn.response_id
             self._fail(blocked(turn.block_reason, turn.block_message, known))
         return None
 

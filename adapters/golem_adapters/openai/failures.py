@@ -34,7 +34,10 @@ _EXHAUSTED: Final = frozenset(
         "1113",  # z.ai: the balance is used up
     }
 )
-"""Codes of a 429 that waiting does not cure; the official SDK retries them in vain."""
+"""Codes of a 429 that waiting does not cure; the official SDK retries them in vain. Inside a stream
+the status is left out: the 429 that is documented for them stands for it."""
+
+_TOO_MANY: Final = 429
 
 _PASSING: Final = (
     *("overloaded", "rate_limit", "server_error", "internal", "timeout", "unavailable"),
@@ -85,7 +88,7 @@ def http_error(
     except ValueError:
         said = _Complaint(words_of(body, status, functools.partial(blanked, secret)))
     retryable, wait = retry_advice(status, {**said.headers, **headers}, now, told=said.wait)
-    if {said.code, said.kind} & _EXHAUSTED:
+    if _exhausted(said):
         retryable, wait = False, None
     return APIError(
         quoted(secret, said.message or phrase(status)),
@@ -100,16 +103,17 @@ def http_error(
 def error_within(value: Any, headers: Mapping[str, str], *, secret: str) -> APIError:
     """The error that stands inside an answer whose HTTP status was a success."""
     said = _complaint(value)
-    if said.status is not None:
-        retryable, wait = retry_advice(said.status, {}, 0.0, told=said.wait)
+    status = said.status
+    if _exhausted(said):
+        status, retryable, wait = status or _TOO_MANY, False, None
+    elif status is not None:
+        retryable, wait = retry_advice(status, {}, 0.0, told=said.wait)
     else:
         words = f"{said.code} {said.kind}".lower()
         retryable, wait = any(word in words for word in _PASSING), None
-    if {said.code, said.kind} & _EXHAUSTED:
-        retryable, wait = False, None
     return APIError(
-        quoted(secret, said.message or phrase(said.status)),
-        status=said.status,
+        quoted(secret, said.message or phrase(status)),
+        status=status,
         code=named(secret, said.code or said.kind),
         retryable=retryable,
         retry_after=wait,
@@ -125,6 +129,10 @@ def request_id(headers: Mapping[str, str]) -> str:
 def answer_id(headers: Mapping[str, str], secret: str) -> str:
     """The same for an answer, where it does not show the key; empty for none."""
     return named(secret, request_id(headers)) or ""
+
+
+def _exhausted(said: _Complaint) -> bool:
+    return not _EXHAUSTED.isdisjoint((said.code, said.kind))
 
 
 def _complaint(value: Any) -> _Complaint:
@@ -171,12 +179,18 @@ def _words(value: object) -> str:
     """Whatever stands where a text is expected, as text; nothing for null."""
     if isinstance(value, str):
         return text(value)
-    if is_array(value):  # FastAPI: one entry for each field that does not validate
-        named = (text(item.get("msg")) or text(item.get("message")) for item in objects(value))
-        return "; ".join(filter(None, named)) or "; ".join(filter(None, map(text, value)))
-    if is_object(value):
-        return text(value.get("message"))
+    if is_object(value):  # Mistral: FastAPI's in place of a message
+        inner = (value.get(name) for name in _MESSAGES)
+        return next(filter(None, (text(said) or _listed(said) for said in inner)), "")
+    if is_array(value):
+        return _listed(value)
     return "" if value is None or isinstance(value, bool) else str(value)
+
+
+def _listed(value: object) -> str:
+    """FastAPI's words: one entry for each field that does not validate."""
+    named = (text(item.get("msg")) or text(item.get("message")) for item in objects(value))
+    return "; ".join(filter(None, named)) or "; ".join(filter(None, map(text, elements(value))))
 
 
 def _status(value: object) -> int | None:

@@ -14,7 +14,7 @@ from typing import Final
 from golem.messages import AssistantMessage, Part, SystemMessage, ToolCall, ToolMessage, UserMessage
 from golem.model import OutputSchema, Request, Settings, ToolChoice
 from golem.wire.notes import note, noting, placed, refuse
-from golem_adapters._toolkit.body import Wire, encoded, parallel_switch, schema_words
+from golem_adapters._toolkit.body import OPENING, Wire, encoded, parallel_switch, schema_words
 from golem_adapters._toolkit.calls import INTERRUPTED, CallIds, wire_args, wire_tool_name
 from golem_adapters._toolkit.noting import (
     NO_TEXT,
@@ -117,9 +117,6 @@ def _response_format(output: OutputSchema, dialect: ChatDialect) -> Wire:
 
 # --- messages
 
-OPENING: Final = "(The conversation so far:)"
-"""What a user is given to say where nothing of a history goes out: no server takes no message."""
-
 
 class _Messages:
     """One walk over a history, writing its messages.
@@ -191,6 +188,8 @@ class _Messages:
             self._note(message, turn)
         else:
             self._note(message, {})
+            if not self._out and not message.parts:
+                self._say("user", OPENING)
         # The transcript of a spoken answer is its content: the sound need not go back.
         parts = tuple(p for p in message.parts if not (p.kind == "audio" and message.content))
         note_sound(parts, message.parts)

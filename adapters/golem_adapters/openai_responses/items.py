@@ -186,7 +186,7 @@ def own_items(message: AssistantMessage, provider: str) -> list[tuple[Raw, Item]
     pairs = [(raw, read_item(raw)) for raw in native.items]
     told = story((item for _, item in pairs), provider)
     same = (
-        all(item for _, item in pairs)
+        all(kind(item) for _, item in pairs)
         and told.content == message.content
         and told.thinking == message.thinking
         and told.parts == message.parts
