@@ -86,7 +86,7 @@ class Endpoints:
 
         async def answer(http: Exchange, identity: str) -> None:
             body = await self._body(http)
-            served, encode = await self._begun(dialect, body, identity)
+            served, encode = await http.unless_left(partial(self._begun, dialect, body, identity))
             await self._carry_out(http, served, dialect, encode)
 
         return answer
@@ -99,7 +99,9 @@ class Endpoints:
             await self._runs.owned(run_id, identity)  # before the body is read
             answers = answers_body(await self._body(http))
             encode = dialect.encoder()
-            served = await self._runs.resume(run_id, identity, answers, self._intake)
+            served = await http.unless_left(
+                partial(self._runs.resume, run_id, identity, answers, self._intake)
+            )
             await self._carry_out(http, served, dialect, encode)
 
         return answer
@@ -110,7 +112,7 @@ class Endpoints:
         assert isinstance(dialect, ChatDialect)  # noqa: S101 - that is its name
         body = await self._body(http)
         request = dialect.request(body)
-        served, encode = await self._begun(dialect, body, identity)
+        served, encode = await http.unless_left(partial(self._begun, dialect, body, identity))
         if request.stream:
             await self._carry_out(http, served, dialect, encode)
             return

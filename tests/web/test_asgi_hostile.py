@@ -314,6 +314,15 @@ async def test_who_is_nobody_is_refused_before_anything_is_read() -> None:
         sent.clear()
 
 
+async def test_an_identity_that_is_not_found_in_time_is_nobodys() -> None:
+    async def never(scope: Any) -> str:
+        await anyio.sleep_forever()
+        return "alice"
+
+    async with client(app(agent_for, authenticate=never, body_timeout=0.05)) as ask:
+        error(await ask.post("/runs", json={"prompt": "hi"}), 503, "authenticate_timeout")
+
+
 async def test_an_identity_may_be_found_asynchronously() -> None:
     async def authenticate(scope: Mapping[str, Any]) -> str | None:
         await anyio.lowlevel.checkpoint()
