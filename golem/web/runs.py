@@ -144,9 +144,8 @@ class Runs(Carrier):
         try:
             # Shielded: a claim that is made and not known of would use the answers up.
             with anyio.CancelScope(shield=True):
-                claimed = await self.replay.claim(run_id, served.run_id)
-            if not claimed:
-                raise _conflict("not_paused", "another request has answered first", None)
+                if not await self.replay.claim(run_id, served.run_id):
+                    raise _conflict("not_paused", "another request has answered first", None)
         except BaseException:
             await self._call_off(served, record.conversation_id)
             raise
