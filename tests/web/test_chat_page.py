@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import (
@@ -342,6 +344,30 @@ def test_a_server_that_has_forgotten_the_answer_costs_no_words(browser: Browser)
             assert page.get_by_label("Your message").input_value() == STORY
             page.get_by_label("Your message").press("Enter")
             wait_for_story(page, "In Prague")
+
+
+def test_what_came_of_a_run_whose_server_was_killed_is_kept(page: Page) -> None:
+    """Such a run ends without evidence: `GET …/events` has `run_stopped` and nothing else."""
+    told: list[dict[str, Any]] = [
+        {"kind": "run_started", "conversationId": "c"},
+        {"kind": "message_added", "message": {"role": "user", "content": STORY}},
+        {"kind": "model_started", "attempt": 1},
+        {"kind": "text_delta", "text": "In Prague, they"},
+        {"kind": "run_stopped", "reason": "interrupted: the process has ended"},
+    ]
+    body = "".join(
+        f"id: r:{seq}\ndata: {json.dumps({**event, 'runId': 'r', 'seq': seq})}\n\n"
+        for seq, event in enumerate(told)
+    )
+    headers = {"golem-run-id": "r", "content-type": "text/event-stream"}
+    page.route("**/runs", lambda route: route.fulfill(headers=headers, body=body))
+    say(page, STORY)
+    for _ in range(2):
+        expect_ready(page)
+        assert page.locator(".said").all_inner_texts() == [STORY]
+        assert story_text(page) == "In Prague, they"
+        expect(page.locator(".note")).to_have_text("Stopped.")
+        page.reload()
 
 
 def test_a_stop_that_does_not_arrive_is_said(page: Page) -> None:

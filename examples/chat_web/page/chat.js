@@ -60,6 +60,8 @@ async function watch(source, { answer = new Answer(talk), waiting = null } = {})
   at("welcome").hidden = true;
   busy("thinking");
   let end = null;
+  const added = []; // and what the model was saying: all there is where the server was killed
+  let words = "";
   try {
     for await (const { name, event } of source) {
       if (name === "intake") {
@@ -67,6 +69,9 @@ async function watch(source, { answer = new Answer(talk), waiting = null } = {})
         continue;
       }
       if (event.kind === "run_started") keep({ run: event.runId, conversation: event.conversationId });
+      if (event.kind === "message_added") added.push(event.message);
+      if (event.kind === "text_delta") words += event.text;
+      if (event.kind === "model_started" || event.message?.role === "assistant") words = "";
       if (event.kind === "message_added" && event.message.role === "user") {
         waiting?.remove();
         waiting = null;
@@ -86,9 +91,10 @@ async function watch(source, { answer = new Answer(talk), waiting = null } = {})
   answer.close();
   busy("");
   if (left(stored())) return load(); // another tab has gone on
-  const evidence = end?.result ?? end?.partial;
-  const cut = evidence?.text ? { ...kept.cut, [evidence.messages.length]: evidence.text } : kept.cut;
-  keep({ history: evidence?.messages ?? kept.history, cut, run: "", prompt: "" });
+  const partial = end?.partial ?? { messages: [...kept.history, ...added], text: words };
+  const history = end?.result?.messages ?? partial.messages;
+  const text = end?.result ? "" : partial.text;
+  keep({ history, cut: text ? { ...kept.cut, [history.length]: text } : kept.cut, run: "", prompt: "" });
   follow();
 }
 
