@@ -346,14 +346,13 @@ def test_a_server_that_has_forgotten_the_answer_costs_no_words(browser: Browser)
             wait_for_story(page, "In Prague")
 
 
-def test_what_came_of_a_run_whose_server_was_killed_is_kept(page: Page) -> None:
-    """Such a run ends without evidence: `GET …/events` has `run_stopped` and nothing else."""
-    told: list[dict[str, Any]] = [
+def answer_with(page: Page, events: list[dict[str, Any]]) -> None:
+    """Have the next runs answered with these events, all at once."""
+    told = [
         {"kind": "run_started", "conversationId": "c"},
         {"kind": "message_added", "message": {"role": "user", "content": STORY}},
         {"kind": "model_started", "attempt": 1},
-        {"kind": "text_delta", "text": "In Prague, they"},
-        {"kind": "run_stopped", "reason": "interrupted: the process has ended"},
+        *events,
     ]
     body = "".join(
         f"id: r:{seq}\ndata: {json.dumps({**event, 'runId': 'r', 'seq': seq})}\n\n"
@@ -361,6 +360,25 @@ def test_what_came_of_a_run_whose_server_was_killed_is_kept(page: Page) -> None:
     )
     headers = {"golem-run-id": "r", "content-type": "text/event-stream"}
     page.route("**/runs", lambda route: route.fulfill(headers=headers, body=body))
+
+
+@pytest.mark.parametrize("piece", ["word ", "word\n\n", "```\nx = 1\n```\n"], ids=repr)
+def test_an_answer_of_many_small_pieces_is_drawn_as_one_of_few(page: Page, piece: str) -> None:
+    messages = [{"role": "user", "content": STORY}, {"role": "assistant", "content": piece * 5000}]
+    events: list[dict[str, Any]] = [{"kind": "text_delta", "text": piece}] * 5000
+    answer_with(page, [*events, {"kind": "run_finished", "result": {"messages": messages}}])
+    say(page, STORY)
+    expect(page.locator(".answer.live")).to_have_count(0)
+    expect_ready(page)
+    drawn = page.locator(".answer").text_content()
+    page.reload()
+    assert page.locator(".answer").text_content() == drawn
+
+
+def test_what_came_of_a_run_whose_server_was_killed_is_kept(page: Page) -> None:
+    """Such a run ends without evidence: `GET …/events` has `run_stopped` and nothing else."""
+    stopped = {"kind": "run_stopped", "reason": "interrupted: the process has ended"}
+    answer_with(page, [{"kind": "text_delta", "text": "In Prague, they"}, stopped])
     say(page, STORY)
     for _ in range(2):
         expect_ready(page)
@@ -389,7 +407,10 @@ DRAWN = """async (pieces) => {
     const { Words } = await import("./words.js");
     const box = document.createElement("div");
     const words = new Words(box);
-    for (const piece of pieces) words.append(piece);
+    for (const piece of pieces) {
+        words.append(piece);
+        words.draw();
+    }
     for (const block of box.querySelectorAll(".block")) block.replaceWith(...block.childNodes);
     return box.innerHTML;
 }"""
@@ -430,6 +451,16 @@ def test_a_model_s_markdown_is_drawn_however_it_comes(page: Page, size: int) -> 
     assert page.evaluate(DRAWN, pieces) == HTML
 
 
+def test_an_idea_is_one_click(page: Page) -> None:
+    page.get_by_role("button", name="What can you do?").click()
+    expect_ready(page)
+    expect(page.locator(".answer li")).to_have_count(3)
+    expect(page.locator(".answer pre")).to_contain_text("GOLEM_MODEL=")
+    drawn = page.locator(".answer").inner_html()
+    page.reload()
+    assert page.locator(".answer").inner_html() == drawn
+
+
 def test_what_a_failed_attempt_had_said_goes(page: Page) -> None:
     shown = page.evaluate(
         """async () => {
@@ -442,6 +473,7 @@ def test_what_a_failed_attempt_had_said_goes(page: Page) -> None:
             feed("tool_call_delta", { index: 0, id: "c", name: "look", args: "{" });
             feed("model_started", { attempt: 2 });
             feed("text_delta", { text: "A whole answer." });
+            answer.close();
             return talk.textContent;
         }"""
     )

@@ -48,7 +48,13 @@ function busy(text, idle = "ready") {
 }
 
 let pinned = true; // the end of the talk is in sight; who has scrolled up is left there
-const follow = () => pinned && talk.scrollTo({ top: talk.scrollHeight, behavior: "instant" });
+let due = 0; // once a frame: each time has the page laid out
+function follow() {
+  due ||= requestAnimationFrame(() => {
+    due = 0;
+    if (pinned) talk.scrollTo({ top: talk.scrollHeight, behavior: "instant" });
+  });
+}
 
 /**
  * Draw one run from its events; at its end keep the conversation and ask for approvals.

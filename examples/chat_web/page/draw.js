@@ -87,6 +87,7 @@ export class Answer {
   }
 
   close() {
+    this.text?.draw();
     this.box.classList.remove("live");
     this.box.ariaBusy = "false";
     if (!this.box.childElementCount) this.box.remove();
@@ -184,6 +185,7 @@ export class Answer {
     for (const block of message.thinking ?? []) if (block.text) this.on_thinking_delta(block);
     this.thinking = null;
     if (message.content) this.on_text_delta({ text: message.content });
+    this.text?.draw();
     this.text = null;
     for (const call of message.toolCalls ?? []) {
       const args = typeof call.args === "string" ? call.args : JSON.stringify(call.args);

@@ -5,16 +5,27 @@ const FENCE = /^```[^\n]*\n?/;
 const INLINE = /(`+)(.+?)\1|\*\*(.+?)\*\*|\*(\S(?:.*?\S)?)\*|\[([^\]]+)\]\((https?:\/\/[^\s)]+)\)/s;
 const LIST = /^\s*(?:[-*+]|(\d+)[.)])\s+(.*)$/;
 
-/** A text that grows. Only its last block is drawn again with each piece, however long it gets. */
+/**
+ * A text that grows. It is drawn once a frame, however many pieces have come, and of it only the
+ * last block, however long it is.
+ */
 export class Words {
   constructor(box) {
     this.box = box;
     this.rest = ""; // of the block that may still grow
     this.last = null;
+    this.due = 0;
   }
 
   append(piece) {
     this.rest += piece;
+    this.due ||= requestAnimationFrame(() => this.draw());
+  }
+
+  /** Draw what has come; at once, for who cannot wait for the next frame. */
+  draw() {
+    cancelAnimationFrame(this.due);
+    this.due = 0;
     for (let end = blockEnd(this.rest); end > 0; end = blockEnd(this.rest)) {
       this.#draw(this.rest.slice(0, end));
       this.last = null;
