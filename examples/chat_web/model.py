@@ -25,6 +25,18 @@ STORY: Final = (
     "go on exactly where it was interrupted."
 )
 
+ABILITIES: Final = """Without a key, these few things:
+
+- the **weather** in any city, asked of a tool
+- the *story* of the golem, told slowly enough to press Stop
+- your old **drafts**, deleted if you approve
+
+With one, whatever the model can do:
+
+```sh
+GOLEM_MODEL=openai:gpt-5-mini python examples/chat_web/server.py
+```"""
+
 
 class RuleModel:
     """Weather is asked of a tool, drafts are deleted by one that needs approval; else, a story."""
@@ -58,6 +70,8 @@ def respond(messages: Sequence[Message]) -> Response:
         )
     if "story" in said:
         return Response(AssistantMessage(STORY))
+    if "can you" in said:
+        return Response(AssistantMessage(ABILITIES))
     turns = sum(isinstance(message, UserMessage) for message in messages)
     return Response(AssistantMessage(f"That makes {turns} things you have said. Ask on!"))
 

@@ -27,8 +27,9 @@ FILES = {
     "/chat.js": ("chat.js", b"text/javascript; charset=utf-8"),
     "/draw.js": ("draw.js", b"text/javascript; charset=utf-8"),
     "/events.js": ("events.js", b"text/javascript; charset=utf-8"),
+    "/words.js": ("words.js", b"text/javascript; charset=utf-8"),
 }
-POLICY = b"default-src 'self'; img-src data:; frame-ancestors 'none'"
+POLICY = b"default-src 'self'; img-src data:; frame-ancestors 'none'; base-uri 'none'"
 
 
 @tool
@@ -67,6 +68,7 @@ async def app(scope: Any, receive: Any, send: Any) -> None:
     headers = [
         (b"content-type", kind),
         (b"content-security-policy", POLICY),
+        (b"x-content-type-options", b"nosniff"),
         (b"cache-control", b"no-cache"),
     ]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
@@ -76,4 +78,4 @@ async def app(scope: Any, receive: Any, send: Any) -> None:
 if __name__ == "__main__":
     port = int(sys.argv[1]) if len(sys.argv) > 1 else 8000
     print(f"http://127.0.0.1:{port}", flush=True)
-    uvicorn.run(app, host="127.0.0.1", port=port, log_level="warning")
+    uvicorn.run(app, host="127.0.0.1", port=port, log_level="warning", timeout_graceful_shutdown=2)

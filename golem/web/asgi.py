@@ -92,7 +92,8 @@ def app(
         max_bytes: Bytes of a body.
         max_messages: Messages of a posted conversation.
         max_running: Runs that go on at once; beyond it a 503.
-        body_timeout: Seconds in which a body has to arrive.
+        body_timeout: Seconds in which a body has to arrive, and in which an async `authenticate`
+            has to answer (503).
         send_timeout: Seconds for which a reader may take nothing; then it counts as gone.
         shutdown_timeout: Seconds that runs have to end in when the server shuts down; then they
             are cancelled.
@@ -149,18 +150,25 @@ def app(
         send_timeout=send_timeout,
         ping=ping,
     )
-    return App(Guard(authenticate, allowed_origins), endpoints, runs, shutdown_timeout)
+    guard = Guard(authenticate, allowed_origins)
+    return App(guard, endpoints, runs, body_timeout, shutdown_timeout)
 
 
 class App:
     """See `app`."""
 
     def __init__(
-        self, guard: Guard, endpoints: Endpoints, runs: Runs, shutdown_timeout: float
+        self,
+        guard: Guard,
+        endpoints: Endpoints,
+        runs: Runs,
+        identity_timeout: float,
+        shutdown_timeout: float,
     ) -> None:
         self._guard = guard
         self._endpoints = endpoints
         self._runs = runs
+        self._identity_timeout = identity_timeout
         self._shutdown_timeout = shutdown_timeout
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -195,7 +203,7 @@ class App:
 
     async def _http(self, http: Exchange) -> None:
         try:
-            identity = await self._guard.identify(http.scope)
+            identity = await self._identity(http.scope)
             await self._route(http, identity)
         except Refusal as refusal:
             await http.answer(refusal.status, refusal.body(), refusal.headers)
@@ -207,6 +215,17 @@ class App:
                 raise
             failure = Refusal(HTTPStatus.INTERNAL_SERVER_ERROR, "internal", "the server failed")
             await http.answer(failure.status, failure.body(), {})
+
+    async def _identity(self, scope: Scope) -> str:
+        with anyio.move_on_after(self._identity_timeout):
+            return await self._guard.identify(scope)
+        _log.error("authenticate took more than %g s", self._identity_timeout)
+        raise Refusal(
+            HTTPStatus.SERVICE_UNAVAILABLE,
+            "authenticate_timeout",
+            "it could not be found out in time who you are",
+            headers={"retry-after": "1"},
+        )
 
     async def _route(self, http: Exchange, identity: str) -> None:
         method, answer = self._endpoint(path_of(http.scope).split("/")[1:])

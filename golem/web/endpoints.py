@@ -86,7 +86,7 @@ class Endpoints:
 
         async def answer(http: Exchange, identity: str) -> None:
             body = await self._body(http)
-            served, encode = await self._begun(dialect, body, identity)
+            served, encode = await http.unless_left(partial(self._begun, dialect, body, identity))
             await self._carry_out(http, served, dialect, encode)
 
         return answer
@@ -99,7 +99,9 @@ class Endpoints:
             await self._runs.owned(run_id, identity)  # before the body is read
             answers = answers_body(await self._body(http))
             encode = dialect.encoder()
-            served = await self._runs.resume(run_id, identity, answers, self._intake)
+            served = await http.unless_left(
+                partial(self._runs.resume, run_id, identity, answers, self._intake)
+            )
             await self._carry_out(http, served, dialect, encode)
 
         return answer
@@ -110,7 +112,7 @@ class Endpoints:
         assert isinstance(dialect, ChatDialect)  # noqa: S101 - that is its name
         body = await self._body(http)
         request = dialect.request(body)
-        served, encode = await self._begun(dialect, body, identity)
+        served, encode = await http.unless_left(partial(self._begun, dialect, body, identity))
         if request.stream:
             await self._carry_out(http, served, dialect, encode)
             return
@@ -188,7 +190,11 @@ class Endpoints:
             ended = await self._runs.terminal(record)
             if ended is None:
                 raise Refusal(HTTPStatus.CONFLICT, "running", "the run goes on")
-            shown = [m for m in _transcript(ended) if not isinstance(m, SystemMessage)]
+            transcript = _transcript(ended)
+            if transcript is None:  # an empty one would be taken for the conversation
+                message = "the run has left no transcript; its events are all there is"
+                raise Refusal(HTTPStatus.CONFLICT, "no_transcript", message)
+            shown = [m for m in transcript if not isinstance(m, SystemMessage)]
             await http.answer(HTTPStatus.OK, dump_history(shown))
 
         return answer
@@ -321,11 +327,12 @@ def _changed(record: RunRecord) -> bool:
     return msgspec.json.decode(record.report or b"{}", type=IntakeReport).changed
 
 
-def _transcript(ended: AnyEvent) -> list[Message]:
+def _transcript(ended: AnyEvent) -> list[Message] | None:
+    """The conversation at a run's end; None where the run could not say: its process has died."""
     if isinstance(ended, (RunFinished, RunPaused)):
         return ended.result.messages
     partial = getattr(ended, "partial", None)
-    return [] if partial is None else partial.resume_messages
+    return None if partial is None else partial.resume_messages
 
 
 def _is_all(record: RunRecord, place: Place) -> bool:

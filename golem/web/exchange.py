@@ -6,12 +6,15 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
+import anyio.lowlevel
 
 from golem.errors import ReplayError
 from golem.web.http import Disconnected, Receive, Scope, Send, answer, encoded
+
+T = TypeVar("T")
 
 _log = logging.getLogger("golem")
 
@@ -24,6 +27,7 @@ class Exchange:
         self.receive = receive
         self._send = send
         self.answered = False
+        self._gone = False  # some servers say so once only
         self._writing_since: float | None = None
 
     async def answer(
@@ -65,6 +69,28 @@ class Exchange:
 
         await self.unless_gone(write, gone, partial(self._stalled, send_timeout))
 
+    async def unless_left(self, prepare: Callable[[], Awaitable[T]]) -> T:
+        """What that gives, unless the client leaves: it is cancelled then, and Disconnected raised.
+
+        For when the body has been read. What is given all the same is returned, for its maker to
+        see to.
+        """
+        found: list[T] = []
+        failures: list[Exception] = []
+
+        async def work() -> None:
+            try:
+                found.append(await prepare())
+            except Exception as error:  # noqa: BLE001 - raised below, not as one of a group
+                failures.append(error)
+
+        await self.unless_gone(work, anyio.lowlevel.checkpoint)
+        for error in failures:
+            raise error
+        if not found:
+            raise Disconnected
+        return found[0]
+
     async def unless_gone(
         self,
         work: Callable[[], Awaitable[None]],
@@ -97,8 +123,8 @@ class Exchange:
             raise Disconnected from error
 
     async def _disconnected(self) -> None:
-        while (await self.receive())["type"] != "http.disconnect":
-            pass
+        while not self._gone:
+            self._gone = (await self.receive())["type"] == "http.disconnect"
 
     async def _stalled(self, seconds: float) -> None:
         """Until one write takes so long. No deadline on the write: a server may shield it."""

@@ -109,12 +109,7 @@ class Intake(Struct, frozen=True):
         emptied = admitted.prompt is None if prompt else not admitted.history
         if emptied:
             raise _unprocessable("empty", "nothing of it may be sent", detail=admitted.report)
-        for place, part in enumerate(() if admitted.prompt is None else admitted.prompt.parts):
-            try:
-                part.validate()
-            except ValueError as error:
-                message = f"parts[{place}]: {clean(error)}"
-                raise _unprocessable("invalid_parts", message) from None
+        _check_parts(admitted)
         return admitted
 
     def prompt(self, prompt: UserMessage) -> tuple[UserMessage, IntakeReport]:
@@ -158,6 +153,15 @@ class Intake(Struct, frozen=True):
         )
         said = now[0] if now and isinstance(now[0], UserMessage) else None
         return Admitted(messages, said, conversation, intake, tuple(filter(None, [conversation])))
+
+
+def _check_parts(admitted: Admitted) -> None:
+    """Raise Refusal for a part that no run sends: a run with it would fail at once."""
+    noticed = admitted.report.sanitized
+    if noticed is not None and len(noticed.invalid_parts) > noticed.invalid_dropped:
+        first = noticed.invalid_parts[0]
+        message = f"message {first.message_index}: {clean(first.reason)}"
+        raise _unprocessable("invalid_parts", message, detail=admitted.report)
 
 
 def donated(history: Sequence[Message]) -> str:

@@ -142,8 +142,10 @@ class Runs(Carrier):
         served = await self._made(run, options)
         await self._record_begin(served, record.conversation_id, report)
         try:
-            if not await self.replay.claim(run_id, served.run_id):
-                raise _conflict("not_paused", "another request has answered first", None)
+            # Shielded: a claim that is made and not known of would use the answers up.
+            with anyio.CancelScope(shield=True):
+                if not await self.replay.claim(run_id, served.run_id):
+                    raise _conflict("not_paused", "another request has answered first", None)
         except BaseException:
             await self._call_off(served, record.conversation_id)
             raise

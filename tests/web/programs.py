@@ -20,6 +20,7 @@ class Served:
 
     def __init__(self, process: subprocess.Popen[str], port: int) -> None:
         self.process = process
+        self.port = port
         self.url = f"http://127.0.0.1:{port}"
 
     def next_line(self) -> str:
@@ -29,9 +30,9 @@ class Served:
 
 
 @contextmanager
-def served(program: str) -> Iterator[Served]:
-    """One of the examples, given a free port; ended with the block."""
-    port = _free_port()
+def served(program: str, port: int | None = None) -> Iterator[Served]:
+    """One of the examples at a port, by default a free one; ended with the block."""
+    port = port or _free_port()
     process = subprocess.Popen(
         [sys.executable, str(EXAMPLES / program), str(port)], stdout=subprocess.PIPE, text=True
     )

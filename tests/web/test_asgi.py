@@ -517,6 +517,78 @@ async def test_a_client_that_leaves_in_the_middle_of_its_body_begins_nothing(
 
 
 @pytest.mark.parametrize("policy", ["cancel", "detach"])
+async def test_a_client_that_leaves_before_its_run_begins_begins_nothing(
+    serve: Serve, policy: Any
+) -> None:
+    hangs, asked, left = False, 0, 0
+
+    async def found_slowly(identity: str) -> Agent:
+        nonlocal asked, left
+        if hangs:
+            asked += 1
+            try:
+                await anyio.sleep_forever()
+            finally:
+                left += 1
+        return agent_for(identity)
+
+    ends = Ends()
+    served_app = app(found_slowly, on_disconnect=policy, on_end=ends)
+    async with serve(served_app) as client:
+        run_id = run_of(await client.run({"prompt": "delete"}))
+        hangs = True
+        answer = {"approvals": {"c-delete": True}}
+        bodies: dict[str, Any] = {
+            "/runs": {"prompt": "hi"},
+            "/v1/chat/completions": {"messages": [{"role": "user", "content": "hi"}]},
+            f"/runs/{run_id}/resume": answer,
+        }
+        for path, body in bodies.items():
+            text = json.dumps(body).encode()
+            head = HEAD.replace(b"/runs", path.encode())
+            async with await anyio.connect_tcp("127.0.0.1", client.port) as stream:
+                await stream.send(head + b"content-length: %d\r\n\r\n%b" % (len(text), text))
+                before = asked
+                await until(lambda before=before: asked == before + 1)
+            await until(lambda before=before: left == before + 1)
+        hangs = False
+        assert going_on(served_app) == 0
+        assert len(ends.told) == 1
+        resumed = await client.run(answer, f"/runs/{run_id}/resume")  # nothing is used up
+    assert resumed[-1].json["kind"] == "run_finished"
+
+
+DISCONNECTS = {
+    "/runs": {"prompt": "look delete"},
+    "/ui": {"messages": [{"id": "1", "role": "user", "parts": [{"type": "text", "text": "look"}]}]},
+    "/agui": {"messages": [{"id": "1", "role": "user", "content": "look crash"}]},
+    "/v1/chat/completions": {"stream": True, "messages": [{"role": "user", "content": "hi"}]},
+}
+
+
+@pytest.mark.parametrize("policy", ["cancel", "detach"])
+@pytest.mark.parametrize("path", DISCONNECTS)
+async def test_leaving_at_any_event_ends_in_one_end_that_is_told_and_recorded(
+    serve: Serve, path: str, policy: Any
+) -> None:
+    ends = Ends()
+    served_app = app(agent_for, on_disconnect=policy, on_end=ends)
+    async with serve(served_app) as client:
+        whole = await client.run(DISCONNECTS[path], path)
+        for had in range(min(len(whole), 20)):
+            async with client.ask("POST", path, DISCONNECTS[path]) as answer:
+                run_id = answer.headers["golem-run-id"]
+                reading = answer.events()
+                for _ in range(had):
+                    await anext(reading)
+            await until(lambda had=had: len(ends.told) == had + 2 and going_on(served_app) == 0)
+            async with client.ask("GET", f"/runs/{run_id}/events") as answer:
+                recorded = [sent async for sent in answer.events() if sent.id]
+            assert [number(sent) for sent in recorded] == list(range(len(recorded)))
+            assert recorded[-1].json["kind"] == ends.told[-1][1].kind
+
+
+@pytest.mark.parametrize("policy", ["cancel", "detach"])
 async def test_a_completion_that_nobody_waits_for_any_more_is_cancelled(
     serve: Serve, policy: Any
 ) -> None:

@@ -87,6 +87,40 @@ async def test_a_history_at_fault_says_where() -> None:
     assert (found["detail"]["index"], found["detail"]["path"]) == (1, "failed")
 
 
+INVALID: list[dict[str, Any]] = [
+    {"kind": "image"},
+    {"kind": "image", "url": ""},
+    {"kind": "image", "data": "AAAA"},
+    {"kind": "hologram", "url": "https://example.com/x"},
+    {"kind": "image", "url": "https://example.com/x", "data": "AAAA", "mediaType": "image/png"},
+]
+
+
+@pytest.mark.parametrize("part", INVALID, ids=repr)
+@pytest.mark.parametrize("role", ["user", "assistant", "tool"])
+async def test_a_part_that_no_run_sends_is_refused_wherever_it_stands(
+    role: str, part: dict[str, Any]
+) -> None:
+    call = {"id": "c", "name": "look", "args": {}}
+    history: list[dict[str, Any]] = [
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "toolCalls": [call]},
+        {"role": "tool", "content": "found", "toolCallId": "c", "toolName": "look"},
+    ]
+    place = ["user", "assistant", "tool"].index(role)
+    history[place]["parts"] = [part]
+    async with client(app(agent_for)) as ask:
+        found = error(
+            await ask.post("/runs", json={"prompt": "hi", "history": history}), 422, "invalid_parts"
+        )
+    noticed = found["detail"]["sanitized"]["invalidParts"]
+    assert [(item["messageIndex"], item["kind"]) for item in noticed] == [(place, part["kind"])]
+    dropping = app(agent_for, policies={"drop_invalid_parts": True})
+    async with client(dropping) as ask:
+        told = events(await ask.post("/runs", json={"prompt": "hi", "history": history}))
+    assert told[-1]["kind"] == "run_finished"
+
+
 async def test_lone_surrogates_kill_no_conversation() -> None:
     body = rb'{"prompt": "a\ud800b", "history": [{"role": "user", "content": "\udc00"}]}'
     async with client(app(agent_for)) as ask:
@@ -280,6 +314,15 @@ async def test_who_is_nobody_is_refused_before_anything_is_read() -> None:
         sent.clear()
 
 
+async def test_an_identity_that_is_not_found_in_time_is_nobodys() -> None:
+    async def never(scope: Any) -> str:
+        await anyio.sleep_forever()
+        return "alice"
+
+    async with client(app(agent_for, authenticate=never, body_timeout=0.05)) as ask:
+        error(await ask.post("/runs", json={"prompt": "hi"}), 503, "authenticate_timeout")
+
+
 async def test_an_identity_may_be_found_asynchronously() -> None:
     async def authenticate(scope: Mapping[str, Any]) -> str | None:
         await anyio.lowlevel.checkpoint()
@@ -321,6 +364,10 @@ async def test_this_machine_has_many_addresses(peer: str) -> None:
         {"forwarded": "for=10.0.0.1"},
         {"via": "1.1 proxy"},
         {"x-real-ip": "127.0.0.1"},
+        {"x-forwarded-proto": "https"},
+        {"x-original-host": "localhost"},
+        {"cf-connecting-ip": "10.0.0.1"},
+        {"true-client-ip": "10.0.0.1"},
         {"host": "evil.example"},
         {"host": "localhost.evil.example"},
         {"host": "127.0.0.1@evil.example"},

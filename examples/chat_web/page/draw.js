@@ -1,5 +1,7 @@
 // What the page shows. Every text from the model or a tool goes in as text, never as HTML.
 
+import { Words } from "./words.js";
+
 /** How golem's own result begins, for a call that never got one. */
 const CLOSING = "Tool call was interrupted before execution";
 
@@ -7,12 +9,25 @@ function make(tag, className, text = "") {
   return Object.assign(document.createElement(tag), { className, textContent: text });
 }
 
-/** The user's own words. */
-export const said = (text) => make("p", "said", text);
+/** One side's part in the talk; a screen reader says whose it is. */
+function part(className, whose, text = "") {
+  const box = make("article", className, text);
+  box.ariaLabel = whose;
+  return box;
+}
 
-/** A remark of the page itself, at the end of the talk. */
-export function note(talk, text, bad = false) {
-  talk.append(make("p", bad ? "note bad" : "note", text));
+/** The user's own words. */
+export const said = (text) => part("said", "You", text);
+
+/** A remark of the page itself, at the end of the talk; `again` is what its button does, if any. */
+export function note(talk, text, { bad = false, again = null } = {}) {
+  const box = make("p", bad ? "note bad" : "note", text);
+  if (again) {
+    const button = make("button", "", "Try again");
+    button.addEventListener("click", again, { once: true });
+    box.append(" ", button);
+  }
+  talk.append(box);
 }
 
 /** One call of a tool: asked for, running, waiting, done, failed. */
@@ -44,10 +59,12 @@ class ToolCard {
 export class Answer {
   constructor(talk) {
     this.talk = talk;
-    this.box = make("div", "answer live");
+    this.box = part("answer live", "golem");
+    this.box.ariaBusy = "true"; // read out when it is whole, not letter by letter
     talk.append(this.box);
     this.cards = new Map();
     this.asked = new Map(); // of the turn that is being read: index to card
+    this.attempt = []; // what that turn has drawn
     this.text = null;
     this.thinking = null;
     this.doing = "thinking";
@@ -70,19 +87,29 @@ export class Answer {
   }
 
   close() {
+    this.text?.draw();
     this.box.classList.remove("live");
+    this.box.ariaBusy = "false";
     if (!this.box.childElementCount) this.box.remove();
   }
 
   on_model_started(event) {
-    if (event.attempt > 1) this.#add(make("p", "note", "Trying again…"));
+    if (event.attempt > 1) {
+      for (const void_ of this.attempt) void_.remove(); // the model begins anew
+      this.#add(make("p", "note", "Trying again…"));
+    }
     this.asked.clear();
+    this.attempt = [];
     this.text = this.thinking = null;
     this.doing = "thinking";
   }
 
   on_text_delta({ text }) {
-    if (!this.text) this.#add((this.text = make("p", "text")));
+    if (!this.text) {
+      const box = make("div", "text");
+      this.#add(box);
+      this.text = new Words(box);
+    }
     this.thinking = null;
     this.text.append(text);
     this.doing = "answering";
@@ -140,7 +167,7 @@ export class Answer {
 
   on_run_stopped() {
     for (const card of this.cards.values()) {
-      if (card.box.dataset.state !== "done") card.become("failed", "stopped");
+      if (!["done", "failed"].includes(card.box.dataset.state)) card.become("failed", "stopped");
     }
     this.#add(make("p", "note", "Stopped."));
   }
@@ -158,6 +185,7 @@ export class Answer {
     for (const block of message.thinking ?? []) if (block.text) this.on_thinking_delta(block);
     this.thinking = null;
     if (message.content) this.on_text_delta({ text: message.content });
+    this.text?.draw();
     this.text = null;
     for (const call of message.toolCalls ?? []) {
       const args = typeof call.args === "string" ? call.args : JSON.stringify(call.args);
@@ -177,7 +205,8 @@ export class Answer {
 
   #add(element) {
     this.box.append(element);
-    if (element !== this.text) this.text = null;
+    this.attempt.push(element);
+    this.text = null;
   }
 }
 
