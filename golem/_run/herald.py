@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
@@ -14,6 +13,7 @@ from golem import events as ev
 from golem._run.cancellation import is_stray
 from golem._run.transcript import Added
 from golem._run.waiting import OverdueError, Waiting
+from golem.carrying import cancelled_errors
 from golem.model import Delta, TextDelta, ThinkingDelta
 from golem.rawjson import clean_text
 
@@ -88,7 +88,7 @@ class Herald:
         except OverdueError:  # it would hang at every event that is left
             self._observers = [other for other in self._observers if other is not observer]
             _log.exception("an observer of run %s hung at event %d", self.run_id, event.seq)
-        except asyncio.CancelledError as error:
+        except cancelled_errors() as error:
             if not is_stray(error):
                 raise
             _log.exception("an observer of run %s failed at event %d", self.run_id, event.seq)
