@@ -40,6 +40,7 @@ class Herald:
         self._observers = observers
         self._waiting = waiting
         self._seq = 0
+        self._heard: Iterator[Delta] = iter(())
 
     def event(self, kind: type[E], *values: Any, **named: Any) -> E:
         """The next event of the run."""
@@ -47,10 +48,24 @@ class Herald:
         self._seq += 1
         return event
 
-    def delta(self, delta: Delta) -> ev.Event:
-        """A piece of an answer, as an event."""
-        if isinstance(delta, TextDelta):
-            return self.event(ev.TextDelta, clean_text(delta.text))
+    def hear(self, deltas: Iterable[Delta]) -> None:
+        """Pieces of an answer have come, which `next_heard` gives one by one."""
+        self._heard = iter(deltas)
+
+    def next_heard(self) -> ev.Event | None:
+        """The next of the pieces that have come, as an event; None where there is none left."""
+        delta = next(self._heard, None)
+        return None if delta is None else self._delta(delta)
+
+    def next_unobserved(self) -> ev.Event | None:
+        """`next_heard` where nobody is to be shown it but who asks."""
+        return None if self._observers else self.next_heard()
+
+    def _delta(self, delta: Delta) -> ev.Event:
+        if isinstance(delta, TextDelta):  # spelled out: most events by far are these
+            seq, self._seq = self._seq, self._seq + 1
+            text = clean_text(delta.text)
+            return ev.TextDelta(self.run_id, self.conversation_id, seq, text)
         if isinstance(delta, ThinkingDelta):
             return self.event(ev.ThinkingDelta, clean_text(delta.text))
         texts = map(clean_text, (delta.id, delta.name, delta.args))

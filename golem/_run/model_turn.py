@@ -178,8 +178,9 @@ class ModelTurn:
                 self._heard = True
                 for delta in item:  # all of it has come, so all of it is evidence
                     self._machine.fragment(delta)
-                for delta in item:
-                    yield self._herald.delta(delta)
+                self._herald.hear(item)
+                while (event := self._herald.next_heard()) is not None:
+                    yield event
             if self._response is None:
                 raise ProtocolError("the model ended its stream without a response")
             await self._to_the_end(answer)
