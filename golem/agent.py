@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
-from importlib.metadata import entry_points
 from typing import (
     TYPE_CHECKING,
     Annotated,
@@ -18,14 +17,12 @@ from typing import (
     overload,
 )
 
-import tenacity
 from msgspec import Meta
 
 from golem._run.driver import Run
 from golem._run.loops import inside_loop, runner
 from golem._run.plan import Instructions, Plan
 from golem._run.resume import Unresolved, check_answers
-from golem._run.retry import DEFAULT_RETRY
 from golem._run.toolbox import Toolbox
 from golem.carrying import inside
 from golem.context import RunContext
@@ -243,7 +240,7 @@ class Agent(Generic[DepsT, OutputT]):
             parallel=own.get("parallel_tool_calls", False),
             limits=limits,
             timeouts=_timeouts(options.get("timeout", own.get("timeout"))),
-            retry=own.get("retry", DEFAULT_RETRY),
+            retry=own.get("retry", "default"),
             price=own.get("price"),
             counter=own.get("counter"),
             journal=options.get("journal", own.get("journal")),
@@ -259,8 +256,8 @@ class Agent(Generic[DepsT, OutputT]):
         if mode is not None and mode not in get_args(OutputMode):
             raise ValueError(f"output_mode must be one of {get_args(OutputMode)}, got {mode!r}")
         _settings(self._options.get("settings"))
-        if retry is not None and not isinstance(retry, tenacity.BaseRetrying):
-            raise TypeError(f"retry must be a tenacity policy or None, got {retry!r}")
+        if retry is not None:
+            _require_policy(retry)
         for spec in self._output.tools:
             if spec.name in toolbox:
                 raise ValueError(f"a tool is named {spec.name!r}, as the output tool is")
@@ -297,6 +294,8 @@ def resolve_model(model: Model | str) -> Model:
         if not isinstance(model, Model):
             raise TypeError(f"{model!r} is no model: it has no generate and stream")
         return model
+    from importlib.metadata import entry_points  # dear to load, and few name a model by text
+
     provider, colon, name = model.partition(":")
     for entry in entry_points(group=MODELS, name=provider):
         if colon and name:
@@ -360,6 +359,13 @@ def _require(option: str, given: object, kind: type) -> None:
     """Raise TypeError unless `given` is nothing, or of that type (a bool is no number)."""
     if given is not None and (not isinstance(given, kind) or isinstance(given, bool)):
         raise TypeError(f"{option} must be {kind.__name__}, not {type(given).__name__}")
+
+
+def _require_policy(given: object) -> None:
+    from tenacity import BaseRetrying  # dear to load; who has made a policy has loaded it
+
+    if not isinstance(given, BaseRetrying):
+        raise TypeError(f"retry must be a tenacity policy or None, got {given!r}")
 
 
 def _callable(option: str, given: object) -> None:

@@ -6,11 +6,13 @@ called there can tell by `inside`. So can a task that was started there, and may
 
 from __future__ import annotations
 
-import asyncio
 import sys
 import weakref
 from contextvars import ContextVar
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    import asyncio  # dear to load: who runs on it has loaded it
 
 Pull = tuple[object, int]
 """A stream, or a run that is none, and which of its pulls this is, by number."""
@@ -25,10 +27,28 @@ calling: Final[ContextVar[weakref.ref[Any] | None]] = ContextVar("golem_calling"
 
 def current_task() -> Any:
     """The task itself. anyio's own answer costs more than all the rest of a pull."""
-    loop = asyncio._get_running_loop()  # noqa: SLF001 - several times as fast as to ask sniffio
-    task = None if loop is None else asyncio.current_task(loop)
+    task = asyncio_task()
     # A trio that is a guest of asyncio's loop runs in no task of that.
     return sys.modules["trio"].lowlevel.current_task() if task is None else task
+
+
+def asyncio_task() -> asyncio.Task[Any] | None:
+    """The current task of asyncio; None on trio. Several times as fast as to ask sniffio."""
+    loop = running_loop()
+    return None if loop is None else sys.modules["asyncio"].current_task(loop)
+
+
+def running_loop() -> asyncio.AbstractEventLoop | None:
+    """The running loop of asyncio, if this thread is in one."""
+    # Where the function is not there (yet: another thread is loading it), nobody runs on asyncio.
+    ask = getattr(sys.modules.get("asyncio"), "_get_running_loop", None)
+    return None if ask is None else ask()
+
+
+def cancelled_errors() -> tuple[type[BaseException], ...]:
+    """CancelledError of asyncio, for ``except`` and isinstance; none where that is not loaded."""
+    error = getattr(sys.modules.get("asyncio"), "CancelledError", None)
+    return () if error is None else (error,)
 
 
 def started_by_a_tool() -> bool:
@@ -42,6 +62,6 @@ def is_over(task: weakref.ref[Any]) -> bool:
     found = task()
     if found is None:
         return True
-    if isinstance(found, asyncio.Future):
-        return found.done()
+    if hasattr(found, "done"):  # asyncio's
+        return bool(found.done())
     return found.coro.cr_frame is None  # trio's

@@ -78,19 +78,19 @@ class ModelFinished(_Event, frozen=True, tag="model_finished"):
     details: Details = Details()
 
 
-class TextDelta(_Event, frozen=True, tag="text_delta"):
+class TextDelta(_Event, frozen=True, tag="text_delta", gc=False):
     """A piece of the answer's text."""
 
     text: str
 
 
-class ThinkingDelta(_Event, frozen=True, tag="thinking_delta"):
+class ThinkingDelta(_Event, frozen=True, tag="thinking_delta", gc=False):
     """A piece of the model's reasoning."""
 
     text: str
 
 
-class ToolCallDelta(_Event, frozen=True, tag="tool_call_delta"):
+class ToolCallDelta(_Event, frozen=True, tag="tool_call_delta", gc=False):
     """A piece of a call being asked for; `index` counts the turn's calls from 0.
 
     `id` and `name` may be empty after the first piece; `args` is the next fragment.

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Generic, TypedDict, TypeVar
 
-import tenacity
-
 from golem._run.herald import Observer
 from golem._run.journal import Write
 from golem._run.ledger import Price
@@ -22,6 +20,7 @@ from golem.output import OutputMode
 
 if TYPE_CHECKING:
     # The default spares `Agent(model)` an annotation; Python 3.11 itself knows none.
+    import tenacity
     import typing_extensions
 
     DepsT = typing_extensions.TypeVar("DepsT", default=None)

@@ -209,6 +209,9 @@ class RunStream(Generic[OutputT]):
             raise error from error.__cause__
         if self._reading:
             raise RuntimeError("the stream is being read by another task")
+        event = self._run.at_hand()
+        if event is not None:
+            return event
         self._reader = weakref.ref(current_task())
         return await self._pull()
 
@@ -216,11 +219,12 @@ class RunStream(Generic[OutputT]):
         self._reading = True
         outside = self._carry_out()
         try:
-            return await anext(self._events)
+            return await self._events.__anext__()
         finally:
             inside.set(outside)
             self._reading = False
-            self._tell_waiters()
+            if self._pulled is not None:
+                self._tell_waiters()
 
     def _carry_out(self) -> tuple[Pull, ...]:
         """Let who is called from here on know that the run waits for him; what was so before."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import statistics
 import subprocess
@@ -45,6 +46,8 @@ def measure(rounds: int) -> list[Row]:
     """Imports in fresh interpreters, and what stands in site-packages for it."""
     there = {n: code for n, (code, peer) in IMPORTS.items() if peer is None or peers.there(peer)}
     samples: dict[str, list[tuple[float, float]]] = {name: [] for name in there}
+    for code in there.values():
+        _import(code)  # compiled once, as an installed package is
     for _ in range(rounds):
         for name, code in there.items():
             samples[name].append(_import(code))
@@ -76,7 +79,12 @@ def measure(rounds: int) -> list[Row]:
 
 def _import(statement: str) -> tuple[float, float]:
     code = PROBE.format(statement=statement)
-    done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, check=True)
+    # golem is installed for editing: where Python may not keep what it compiles, golem alone would
+    # be compiled anew in each of them.
+    keeping = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, check=True, env=keeping
+    )
     cpu, rss = json.loads(done.stdout)
     return cpu, rss
 

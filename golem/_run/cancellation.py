@@ -7,12 +7,13 @@ tool makes an error of its own of it, only the task's count of requests still te
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from typing import ParamSpec, TypeVar
 
 import anyio
 import anyio.lowlevel
+
+from golem.carrying import asyncio_task, cancelled_errors
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -27,8 +28,7 @@ def cancel_counter() -> Callable[[], int]:
 
     Those of a scope that is around the caller count too until it is left; always 0 on trio.
     """
-    loop = asyncio._get_running_loop()  # noqa: SLF001 - several times as fast as to ask sniffio
-    task = None if loop is None else asyncio.current_task(loop)
+    task = asyncio_task()
     return int if task is None else task.cancelling
 
 
@@ -44,7 +44,7 @@ async def pass_cancellation(before: int) -> None:
     """
     await anyio.lowlevel.checkpoint_if_cancelled()
     if cancel_requests() > before:
-        raise asyncio.CancelledError
+        raise cancelled_errors()[0]  # who counts requests is asyncio
 
 
 def cancelled_by_scope() -> bool:
@@ -57,7 +57,7 @@ def is_stray(error: BaseException) -> bool:
 
     As one does who awaits a task that somebody else has cancelled.
     """
-    if not isinstance(error, asyncio.CancelledError):
+    if not isinstance(error, cancelled_errors()):
         return False
     return not (cancelled_by_scope() or cancel_requests())
 
@@ -73,7 +73,7 @@ async def told(function: Callable[P, Awaitable[T]], *args: P.args, **named: P.kw
         if not hasattr(given, "__await__"):
             raise TypeError(f"it has to be async, and gave {type(given).__name__}")
         return await given
-    except asyncio.CancelledError as error:
+    except cancelled_errors() as error:
         if not is_stray(error):
             raise
         reason = "CancelledError was raised, and nobody had cancelled the run"

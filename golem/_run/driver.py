@@ -149,6 +149,14 @@ class Run:
         """The run is over; who still stores or shows its end has his grace."""
         self._waiting.interrupt()
 
+    def at_hand(self) -> ev.Event | None:
+        """The next event where it has been heard already: what `events` would give without a wait.
+
+        Most of a long answer is told so, since a network brings many pieces of it at once. None
+        where there is none, or where somebody else is to be shown it: then `events` has the next.
+        """
+        return self._herald.next_unobserved()
+
     async def events(self) -> AsyncGenerator[ev.Event, None]:
         """The run: every event as it happens, exactly one terminal event, last.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
@@ -14,6 +13,7 @@ from golem import events as ev
 from golem._run.cancellation import is_stray
 from golem._run.transcript import Added
 from golem._run.waiting import OverdueError, Waiting
+from golem.carrying import cancelled_errors
 from golem.model import Delta, TextDelta, ThinkingDelta
 from golem.rawjson import clean_text
 
@@ -40,6 +40,7 @@ class Herald:
         self._observers = observers
         self._waiting = waiting
         self._seq = 0
+        self._heard: Iterator[Delta] = iter(())
 
     def event(self, kind: type[E], *values: Any, **named: Any) -> E:
         """The next event of the run."""
@@ -47,10 +48,24 @@ class Herald:
         self._seq += 1
         return event
 
-    def delta(self, delta: Delta) -> ev.Event:
-        """A piece of an answer, as an event."""
-        if isinstance(delta, TextDelta):
-            return self.event(ev.TextDelta, clean_text(delta.text))
+    def hear(self, deltas: Iterable[Delta]) -> None:
+        """Pieces of an answer have come, which `next_heard` gives one by one."""
+        self._heard = iter(deltas)
+
+    def next_heard(self) -> ev.Event | None:
+        """The next of the pieces that have come, as an event; None where there is none left."""
+        delta = next(self._heard, None)
+        return None if delta is None else self._delta(delta)
+
+    def next_unobserved(self) -> ev.Event | None:
+        """`next_heard` where nobody is to be shown it but who asks."""
+        return None if self._observers else self.next_heard()
+
+    def _delta(self, delta: Delta) -> ev.Event:
+        if isinstance(delta, TextDelta):  # spelled out: most events by far are these
+            seq, self._seq = self._seq, self._seq + 1
+            text = clean_text(delta.text)
+            return ev.TextDelta(self.run_id, self.conversation_id, seq, text)
         if isinstance(delta, ThinkingDelta):
             return self.event(ev.ThinkingDelta, clean_text(delta.text))
         texts = map(clean_text, (delta.id, delta.name, delta.args))
@@ -90,7 +105,7 @@ class Herald:
         except OverdueError:  # it would hang at every event that is left
             self._observers = [other for other in self._observers if other is not observer]
             _log.exception("an observer of run %s hung at event %d", self.run_id, event.seq)
-        except asyncio.CancelledError as error:
+        except cancelled_errors() as error:
             if not is_stray(error):
                 raise
             _log.exception("an observer of run %s failed at event %d", self.run_id, event.seq)

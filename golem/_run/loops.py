@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 import atexit
 import threading
+from typing import TYPE_CHECKING
 
 import sniffio
+
+from golem.carrying import running_loop
+
+if TYPE_CHECKING:
+    import asyncio  # loaded by the first loop, not with golem
 
 
 def inside_loop() -> bool:
     """Whether this thread is running an event loop, asyncio's or another's."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        pass
-    else:
+    if running_loop() is not None:
         return True
     try:
         sniffio.current_async_library()
@@ -28,6 +29,8 @@ class _Loop:
     """The loop of one thread, closed when the thread ends and drops it."""
 
     def __init__(self) -> None:
+        import asyncio
+
         self.runner = asyncio.Runner()
 
     def __del__(self) -> None:

@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
+from typing import TYPE_CHECKING
 
 import anyio
 
@@ -18,7 +19,6 @@ from golem._run.journal import Journal
 from golem._run.machine import Machine
 from golem._run.plan import Plan
 from golem._run.prepare import processed_by
-from golem._run.retry import Attempts
 from golem._run.waiting import GRACE_SECONDS, StopNow, Waiting
 from golem.batching import batches_of
 from golem.closing import closable
@@ -27,6 +27,9 @@ from golem.history.repair import normalize_history
 from golem.limits import UsageLimitError
 from golem.model import Delta, Request, Response
 from golem.rawjson import clean_text
+
+if TYPE_CHECKING:
+    from golem._run.retry import Attempts
 
 _log = logging.getLogger("golem")
 
@@ -94,9 +97,17 @@ class ModelTurn:
                 raise ending
             if failure is None:
                 return
-            if plan.retry is not None and attempts is None:
-                attempts = Attempts(plan.retry, begun)
+            attempts = attempts or self._attempts(begun)
             await self._pause_after(failure, attempts)
+
+    def _attempts(self, begun: float) -> Attempts | None:
+        """What the policy will make of failures, if there is one."""
+        from golem._run.retry import DEFAULT_RETRY, Attempts  # dear to load: tenacity
+
+        policy = self._plan.retry
+        if policy is None:
+            return None
+        return Attempts(DEFAULT_RETRY if policy == "default" else policy, begun)
 
     def _name(self) -> str:
         """The model's name, if it has one and can say it."""
@@ -165,8 +176,9 @@ class ModelTurn:
                 self._heard = True
                 for delta in item:  # all of it has come, so all of it is evidence
                     self._machine.fragment(delta)
-                for delta in item:
-                    yield self._herald.delta(delta)
+                self._herald.hear(item)
+                while (event := self._herald.next_heard()) is not None:
+                    yield event
             if self._response is None:
                 raise ProtocolError("the model ended its stream without a response")
             await self._to_the_end(answer)

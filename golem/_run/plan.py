@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
-import tenacity
 from msgspec import Struct
 
 from golem._run.herald import Observer
@@ -20,6 +19,9 @@ from golem.limits import Timeouts, UsageLimits
 from golem.messages import Message, UserMessage
 from golem.model import Model, OutputSchema, Settings, ToolSpec
 from golem.output import Output, OutputMode
+
+if TYPE_CHECKING:
+    import tenacity  # loaded by who has a policy, or by the first failure
 
 HistoryProcessor = Callable[
     [list[Message]],
@@ -58,7 +60,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     parallel: bool
     limits: UsageLimits
     timeouts: Timeouts
-    retry: tenacity.BaseRetrying | None
+    retry: tenacity.BaseRetrying | Literal["default"] | None
     price: Price | None
     counter: TokenCounter | None
     journal: Write | None

@@ -12,8 +12,6 @@ with its current instructions, and the chain must not depend on them.
 from __future__ import annotations
 
 import base64
-import hashlib
-import hmac
 import re
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
@@ -175,6 +173,8 @@ def _place(mark: _Mark, previous: str | None, present: set[str]) -> str:
 def _read(message: Message, index: int, keys: Sequence[bytes]) -> _Mark | None:
     if not _is_seal(message.seal):
         return None
+    import hmac  # dear to load, with all of OpenSSL, for who seals nothing
+
     mark = _Mark.of(message.seal)
     content = _content(message, index)
     given = mark.code.encode()
@@ -184,6 +184,9 @@ def _read(message: Message, index: int, keys: Sequence[bytes]) -> _Mark | None:
 
 
 def _code(key: bytes, previous: str, content: bytes) -> str:
+    import hashlib
+    import hmac
+
     body = _DOMAIN + previous.encode() + b"\x00" + content
     digest = hmac.new(key, body, hashlib.sha256).digest()
     return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterable, AsyncIterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 import anyio
 
 from golem.wire.failures import too_large
+from golem.wire.ready import Ready
 
 if TYPE_CHECKING:
     import httpx
@@ -68,12 +69,26 @@ class Chunks:
 
     A decompressor that fails ends `aiter_bytes` and leaves what it read from where it was, or
     closes it and leaves what is beneath that: then nobody could end it any more.
+
+    `together`: in one what one read from the network brings. For httpx's own connections, where
+    nobody else reads meanwhile.
     """
 
-    def __init__(self, response: httpx.Response) -> None:
-        self.raw = _Held(response.aiter_raw())
-        self._given = response.aiter_bytes()
-        setattr(response, "aiter_raw", lambda: self.raw)  # noqa: B010  (the type says a method)
+    raw: AsyncIterator[bytes]
+    _given: AsyncIterator[bytes]
+
+    def __init__(self, response: httpx.Response, *, together: bool = False) -> None:
+        network = response.extensions.get("network_stream") if together else None
+        if network is not None and "content-encoding" not in response.headers:
+            # What httpx would hand through two generators more, and count on the way.
+            self._given = self.raw = Ready(
+                aiter(cast("AsyncIterable[bytes]", response.stream)), network
+            )
+            return
+        self.raw = held = _Held(response.aiter_raw())
+        given = response.aiter_bytes()
+        setattr(response, "aiter_raw", lambda: held)  # noqa: B010  (the type says a method)
+        self._given = given if network is None else Ready(given, network)
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self._given

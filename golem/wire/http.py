@@ -130,7 +130,7 @@ class HTTPModel:
                         yield delta
 
     async def batches(self, request: Request) -> AsyncGenerator[Sequence[Delta] | Response, None]:
-        """The answer as `stream` gives it, the deltas of one network chunk together.
+        """The answer as `stream` gives it, the deltas that came together in one batch.
 
         Never an empty batch; exactly one `Response`, last. For a reader that wants to wait once
         for each thing that came and not once for each delta in it. Closing it closes the
@@ -140,7 +140,7 @@ class HTTPModel:
         decoder = self._wire.stream_decoder(request, headers_of(response))
         lost: TransportError | None = None
         left = MAX_BODY
-        chunks = Chunks(response)
+        chunks = Chunks(response, together=self._client is None)
         try:
             async for chunk in chunks:
                 left -= len(chunk)

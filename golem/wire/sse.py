@@ -7,7 +7,8 @@ they are and nothing is decoded twice. No I/O, no clock.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple, cast
 
 from golem.errors import ProtocolError
 
@@ -46,6 +47,10 @@ class ServerSentEvent(NamedTuple):
     def text(self) -> str:
         """The data as text; bytes that are not UTF-8 become U+FFFD, as the standard says."""
         return self.data.decode("utf-8", "replace")
+
+
+_new: Final[Callable[..., ServerSentEvent]] = cast("Any", tuple).__new__
+"""Makes a named tuple in half the time that its own call takes."""
 
 
 class SSEDecoder:
@@ -147,7 +152,10 @@ class SSEDecoder:
             elif line:
                 self._field(line)
             elif data:
-                events.append(self._dispatch())
+                if self._event or self._retry is not None or len(data) > 1:
+                    events.append(self._dispatch())
+                else:  # what practically every event of a model is: a line of data, nothing else
+                    events.append(_new(ServerSentEvent, (data.pop(), "", self._id, None, False)))
             else:
                 self._event = ""
                 self._retry = None

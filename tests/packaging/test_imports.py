@@ -23,6 +23,13 @@ def test_importing_golem_loads_neither_httpx_nor_an_adapter_nor_an_extra() -> No
     )
 
 
+def test_importing_golem_loads_nothing_dear_that_only_some_runs_need() -> None:
+    loaded = loaded_by("golem")
+    assert loaded.isdisjoint(
+        {"asyncio", "tenacity", "ssl", "socket", "hashlib", "importlib.metadata"}
+    )
+
+
 def test_the_testing_tools_load_no_test_runner_and_no_adapter() -> None:
     loaded = loaded_by("golem.testing.conformance")
     assert "golem.testing.judge" in loaded

@@ -76,9 +76,12 @@ class EventAnswer(Generic[Event]):
     def _cut(self, chunk: bytes, deltas: list[Delta]) -> bool:
         """Take in the events that `chunk` completes; whether what follows it matters."""
         try:
-            return all(self._takes(event, deltas) for event in self._events.feed(chunk))
+            for event in self._events.feed(chunk):
+                if not self._takes(event, deltas):
+                    return False
         except ProtocolError as error:
             return self._fail(error)
+        return True
 
     def close(self, lost: TransportError | None = None) -> tuple[list[Delta], Response]:
         """The last deltas and the response, or the error that the stream ended with."""
