@@ -27,9 +27,9 @@ from golem.messages import (
     ToolMessage,
     UserMessage,
 )
+from golem_adapters._toolkit.walk import OPENING
 from golem_adapters.anthropic.failures import http_error
 from golem_adapters.anthropic.response import decode_count
-from golem_adapters.anthropic.turns import OPENING
 from tests.adapters.driving import bytewise, cut
 from tests.adapters.encoding import check
 from tests.adapters.messaging import answered, body_of, decode, drive, encode

@@ -22,9 +22,10 @@ import pytest
 from golem.errors import APIError, ProtocolError, ProviderError, TransportError
 from golem.messages import AssistantMessage, Message, Part, SystemMessage, ToolMessage, UserMessage
 from golem.wire.eventstream import EventStreamDecoder
+from golem_adapters._toolkit.walk import OPENING
 from golem_adapters.bedrock.failures import http_error
 from golem_adapters.bedrock.response import decode_count
-from golem_adapters.bedrock.turns import BETWEEN, OPENING
+from golem_adapters.bedrock.turns import BETWEEN
 from tests.adapters.conversing import answered, body_of, decode, drive, encode
 from tests.adapters.driving import bytewise, cut
 from tests.adapters.encoding import check

@@ -28,7 +28,8 @@ from golem.messages import (
     ToolMessage,
     UserMessage,
 )
-from golem_adapters.gemini.conversation import SAID_NOTHING, UNSIGNED
+from golem_adapters._toolkit.walk import SAID_NOTHING
+from golem_adapters.gemini.conversation import UNSIGNED
 from golem_adapters.gemini.failures import http_error
 from golem_adapters.gemini.response import decode_count
 from tests.adapters.driving import bytewise, cut

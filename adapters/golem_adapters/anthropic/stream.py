@@ -23,12 +23,12 @@ from golem.model import Delta, Request, Response
 from golem.wire.sse import ServerSentEvent
 from golem_adapters._toolkit.bounds import Room, bounded
 from golem_adapters._toolkit.lenient import read_json
+from golem_adapters._toolkit.quoting import excerpt
 from golem_adapters._toolkit.streams import AnswerStream
 from golem_adapters.anthropic.dialect import MessagesDialect
 from golem_adapters.anthropic.failures import error_within, request_id
 from golem_adapters.anthropic.response import decode_response, new_turn
 from golem_adapters.anthropic.shapes import Answer, Event, read_answer, read_event
-from golem_adapters.openai.failures import excerpt
 
 _DONE: Final = b"[DONE]"
 

@@ -9,11 +9,11 @@ from golem.model import Delta, Request, Response
 from golem_adapters._toolkit.bounds import bounded
 from golem_adapters._toolkit.calls import MintedIds, stored_tool_names
 from golem_adapters._toolkit.lenient import is_object, members, read_json, whole
+from golem_adapters._toolkit.quoting import excerpt
 from golem_adapters.gemini.dialect import TOOL_NAME
 from golem_adapters.gemini.failures import blocked, error_within, request_id
 from golem_adapters.gemini.shapes import read_chunks
 from golem_adapters.gemini.turn import Turn
-from golem_adapters.openai.failures import excerpt
 
 
 def decode_response(

@@ -23,11 +23,11 @@ from golem.model import Delta, Request, Response
 from golem.wire.sse import ServerSentEvent
 from golem_adapters._toolkit.bounds import bounded
 from golem_adapters._toolkit.lenient import read_json
+from golem_adapters._toolkit.quoting import excerpt
 from golem_adapters._toolkit.streams import AnswerStream
 from golem_adapters.gemini.failures import blocked, error_within, request_id
 from golem_adapters.gemini.response import decode_response, new_turn
 from golem_adapters.gemini.shapes import read_chunks
-from golem_adapters.openai.failures import excerpt
 
 _DONE: Final = b"[DONE]"
 

@@ -21,9 +21,10 @@ from golem.model import Delta, Request, Response
 from golem.wire.sse import ServerSentEvent
 from golem_adapters._toolkit.bounds import bounded
 from golem_adapters._toolkit.lenient import read_json
+from golem_adapters._toolkit.quoting import excerpt
 from golem_adapters._toolkit.streams import AnswerStream
 from golem_adapters.openai.dialect import ChatDialect
-from golem_adapters.openai.failures import answer_id, error_within, excerpt
+from golem_adapters.openai.failures import answer_id, error_within
 from golem_adapters.openai.response import decode_response, failure_in, new_turn
 from golem_adapters.openai.shapes import read_chunk
 

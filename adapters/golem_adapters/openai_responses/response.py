@@ -13,7 +13,8 @@ from golem.model import Delta, Request, Response
 from golem_adapters._toolkit.bounds import bounded
 from golem_adapters._toolkit.calls import stored_tool_names
 from golem_adapters._toolkit.lenient import is_object, members, read_json, whole
-from golem_adapters.openai.failures import answer_id, error_within, excerpt
+from golem_adapters._toolkit.quoting import excerpt
+from golem_adapters.openai.failures import answer_id, error_within
 from golem_adapters.openai_responses.dialect import ResponsesDialect
 from golem_adapters.openai_responses.shapes import Answer, read_answer
 from golem_adapters.openai_responses.turn import Turn

@@ -23,8 +23,9 @@ from golem.model import Delta, Request, Response
 from golem.wire.sse import ServerSentEvent
 from golem_adapters._toolkit.bounds import Room, bounded
 from golem_adapters._toolkit.lenient import read_json
+from golem_adapters._toolkit.quoting import excerpt
 from golem_adapters._toolkit.streams import AnswerStream
-from golem_adapters.openai.failures import answer_id, error_within, excerpt
+from golem_adapters.openai.failures import answer_id, error_within
 from golem_adapters.openai_responses.dialect import ResponsesDialect
 from golem_adapters.openai_responses.items import CUSTOM_CALL, FUNCTION_CALL, MESSAGE, REASONING
 from golem_adapters.openai_responses.response import decode_response, failure_in, new_turn
