@@ -17,13 +17,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from golem.errors import ProtocolError, TransportError
+from golem.errors import TransportError
 from golem.messages import AssistantMessage
 from golem.model import Delta, Request, Response
 from golem.wire.sse import ServerSentEvent
 from golem_adapters._toolkit.bounds import Room, bounded
 from golem_adapters._toolkit.lenient import read_json
-from golem_adapters._toolkit.quoting import excerpt
 from golem_adapters._toolkit.streams import AnswerStream
 from golem_adapters.anthropic.dialect import MessagesDialect
 from golem_adapters.anthropic.failures import error_within, request_id
@@ -117,6 +116,4 @@ class MessagesStream(AnswerStream):
             return True  # a keep-alive, an end that is none, the line the cut went through
         if event.event == "ping":
             return True
-        failure = ProtocolError(f"a line of the stream is not JSON: {excerpt(data, self._secret)}")
-        failure.__cause__ = error
-        return self._fail(failure)
+        return self._unreadable(data, self._secret, error)

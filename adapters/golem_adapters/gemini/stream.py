@@ -17,13 +17,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from golem.errors import ProtocolError
 from golem.messages import AssistantMessage
 from golem.model import Delta, Request, Response
 from golem.wire.sse import ServerSentEvent
 from golem_adapters._toolkit.bounds import bounded
 from golem_adapters._toolkit.lenient import read_json
-from golem_adapters._toolkit.quoting import excerpt
 from golem_adapters._toolkit.streams import AnswerStream
 from golem_adapters.gemini.failures import blocked, error_within, request_id
 from golem_adapters.gemini.response import decode_response, new_turn
@@ -83,6 +81,4 @@ class GeminiStream(AnswerStream):
             return self._fail(error_within(words, self._headers, secret=self._secret))
         if not data or data == _DONE or event.unfinished or event.event == "ping":
             return True  # a keep-alive, a gateway's end, the line the cut went through
-        failure = ProtocolError(f"a line of the stream is not JSON: {excerpt(data, self._secret)}")
-        failure.__cause__ = error
-        return self._fail(failure)
+        return self._unreadable(data, self._secret, error)
