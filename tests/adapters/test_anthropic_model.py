@@ -30,11 +30,11 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def call_of(model: Anthropic, request: Request = ASK) -> HTTPCall:
-    return model._messages.encode(request, stream=False)
+    return model._counting.encode(request, stream=False)
 
 
 def headers_of(model: Anthropic) -> dict[str, Any]:
-    found: Any = model._messages.authorize(call_of(model), 0.0)
+    found: Any = model._counting.authorize(call_of(model), 0.0)
     return dict(found)
 
 
@@ -67,7 +67,7 @@ def test_a_token_goes_out_as_bearer_and_before_the_key(monkeypatch: pytest.Monke
 def test_an_address_may_have_the_version_or_not(base_url: str, url: str) -> None:
     model = Anthropic("m", api_key=KEY, base_url=base_url)
     assert call_of(model).url == url
-    assert model._messages.count(ASK).url == url.replace("messages", "messages/count_tokens")
+    assert model._counting.count(ASK).url == url.replace("messages", "messages/count_tokens")
 
 
 def test_the_address_is_the_dialects_unless_given(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,7 +90,7 @@ def test_the_version_of_the_api_is_a_header() -> None:
     assert version(Anthropic("m", api_key=KEY), warm) == "2023-06-01"
     with pytest.raises(UnsupportedContentError, match="temperature"):
         version(newest, warm)
-    assert newest._messages.count(ASK).headers["anthropic-version"] == "2026-10-21"
+    assert newest._counting.count(ASK).headers["anthropic-version"] == "2026-10-21"
 
 
 def test_betas_and_workspace_are_headers() -> None:

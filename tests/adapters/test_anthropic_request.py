@@ -21,10 +21,9 @@ from golem.messages import (
     UserMessage,
 )
 from golem.model import OutputSchema, Request, Settings, ToolChoice, ToolSpec
-from golem_adapters.anthropic.conversation import FAILED, SAID_NOTHING
+from golem_adapters._toolkit.walk import FAILED, GO_ON, OPENING, SAID_NOTHING
 from golem_adapters.anthropic.dialect import dialect_named
 from golem_adapters.anthropic.request import Options, api_version, encode_count
-from golem_adapters.anthropic.turns import GO_ON, OPENING
 from tests.adapters.encoding import check
 from tests.adapters.messaging import answered, body_of, encode, shape, wire
 

@@ -9,10 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from golem.codec import dump_message, load_message
-from golem.errors import ProviderError, TransportError
+from golem.errors import TransportError
 from golem.messages import AssistantMessage
-from tests.adapters.driving import bytewise, cut
 from tests.adapters.messaging import (
     decode,
     drive,
@@ -23,11 +21,21 @@ from tests.adapters.messaging import (
     started,
     stream_events,
 )
+from tests.adapters.oddities import (
+    INPUTS,
+    TOKENS,
+    WORDS,
+    Odd,
+    check_cuts,
+    check_lost,
+    check_plain,
+    check_same,
+    check_told,
+    event_streams,
+)
 
 # --- answers as the provider gives them
 
-WORDS = st.text(max_size=8) | st.sampled_from(["\U0001f600\U0001f600", " ", "a\nb", "é", ""])
-INPUTS = st.sampled_from([{}, {"a": 1}, {"a": "\U0001f600"}, {"b": [1.5, None], "c": {"d": " "}}])
 CITATION = {"type": "web_search_result_location", "url": "https://e/", "cited_text": "x"}
 
 BLOCKS = st.one_of(
@@ -69,13 +77,7 @@ def said(message: AssistantMessage) -> Any:
 @given(contents(), st.integers(1, 9))
 def test_a_streamed_answer_is_the_plain_one(content: list[dict[str, Any]], size: int) -> None:
     outcome = drive([sse(stream_events(content, size))])
-    plain = plainly(content)
-    assert outcome.response is not None
-    assert said(plain.message) == said(outcome.message)
-    streamed = outcome.response
-    assert (plain.usage, plain.finish_reason) == (streamed.usage, streamed.finish_reason)
-    assert plain.details == streamed.details
-    assert outcome.told == outcome.said
+    check_same(plainly(content), outcome, said)
 
 
 def unindexed(event: dict[str, Any]) -> dict[str, Any]:
@@ -134,31 +136,13 @@ def test_a_stream_that_is_cut_keeps_what_had_come(
     events = stream_events(content)[:-1]
     came = events[: data.draw(st.integers(0, len(events)))]
     outcome = drive([sse(came)])
-    assert isinstance(outcome.error, TransportError)
-    assert outcome.error.retryable
-    assert outcome.told == outcome.said
-    assert outcome.message.native is None
-    assert plainly(content).message.content.startswith(outcome.message.content)
+    check_lost(outcome, plainly(content), TransportError)
 
 
 # --- answers that nobody should give
 
-SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
-TOKENS = st.sampled_from(["f", "x", "{", '{"a":1}', " ", "\ud83d", "\ude00", "é", "m", "[DONE]"])
-VALUES: st.SearchStrategy[Any] = st.recursive(
-    SCALARS | TOKENS,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TOKENS, inner, max_size=3),
-    max_leaves=5,
-)
-
-
-def odd(usual: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """Mostly what is expected, sometimes anything."""
-    return st.one_of(usual, usual, usual, VALUES)
-
-
-def objects(**members: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    return odd(st.fixed_dictionaries({}, optional={k: odd(v) for k, v in members.items()}))
+ODD = Odd()
+VALUES, objects = ODD.values, ODD.objects
 
 
 KINDS = st.sampled_from(
@@ -219,45 +203,23 @@ ODD_EVENTS = objects(
 )
 
 
-@st.composite
-def streams(draw: st.DrawFn) -> bytes:
-    """An event stream of odd events, with an ending or without."""
-    text = ""
-    for event in draw(st.lists(ODD_EVENTS, max_size=8)):
-        text += draw(st.sampled_from(["", "", ": ping\n", "event: ping\n"]))
-        text += f"data: {json.dumps(event)}" + draw(st.sampled_from(["\n\n", "\r\n\r\n", "\n"]))
-    end = json.dumps({"type": "message_stop"})
-    text += draw(st.sampled_from(["", f"data: {end}\n\n", f"data: {end}", "data: {"]))
-    return text.encode()
+END = json.dumps({"type": "message_stop"})
+STREAMS = event_streams(
+    ODD_EVENTS,
+    ["", f"data: {END}\n\n", f"data: {END}", "data: {"],
+)
 
 
-@given(streams(), st.lists(st.integers(0, 500), max_size=5))
+@given(STREAMS, st.lists(st.integers(0, 500), max_size=5))
 def test_any_stream_has_one_outcome_however_it_is_cut(data: bytes, places: list[int]) -> None:
-    whole = drive([data])
-    pieces = cut(data, [place % (len(data) + 1) for place in places])
-    assert whole.shape == drive(pieces).shape
-    assert whole.shape == drive(bytewise(data)).shape
+    check_cuts(drive, data, places)
 
 
-@given(streams())
+@given(STREAMS)
 def test_any_answer_is_told_by_its_deltas_and_can_be_stored(data: bytes) -> None:
-    outcome = drive([data])
-    if outcome.response is not None:
-        assert outcome.told == outcome.said
-    message = outcome.message
-    assert message == load_message(dump_message(message))
-    ids = [call.id for call in message.tool_calls]
-    assert all(ids)
-    assert len(set(ids)) == len(ids)
+    check_told(drive([data]))
 
 
 @given(ODD_MESSAGES)
 def test_any_plain_answer_is_a_response_or_a_provider_error(answer: Any) -> None:
-    failure: Exception | None = None
-    try:
-        found = decode(json.dumps(answer).encode())
-    except ProviderError as error:
-        failure = error
-    else:
-        assert found.message == load_message(dump_message(found.message))
-    assert failure is None or str(failure)
+    check_plain(decode, answer)

@@ -7,13 +7,11 @@ repository.
 from __future__ import annotations
 
 import base64
-import gzip
 import json
 import random
 from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import groupby, pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,46 +25,26 @@ from golem.messages import (
     ToolMessage,
     UserMessage,
 )
+from golem_adapters._toolkit.walk import OPENING
 from golem_adapters.anthropic.failures import http_error
 from golem_adapters.anthropic.response import decode_count
-from golem_adapters.anthropic.turns import OPENING
 from tests.adapters.driving import bytewise, cut
 from tests.adapters.encoding import check
 from tests.adapters.messaging import answered, body_of, decode, drive, encode
+from tests.recordings import Place, Row, body_in, recorded, sources
 
-Row = dict[str, Any]
 Block = dict[str, Any]
 
-HERE = Path(__file__).parents[1] / "data" / "traffic" / "anthropic_messages.jsonl.gz"
-WHOLE = Path(__file__).parents[3] / "shared" / "traffic" / "exchanges.jsonl.gz"
 
-SOURCES = [
-    pytest.param(HERE, id="selection"),
-    pytest.param(
-        WHOLE,
-        id="whole",
-        marks=pytest.mark.skipif(
-            not WHOLE.exists(), reason="the whole recordings are not beside the repository"
-        ),
-    ),
-]
+SOURCES = sources("anthropic_messages")
 
 
 @cache
-def rows(place: Path, api: str = "anthropic.messages") -> list[Row]:
-    if not place.exists():
-        return []
-    with gzip.open(place, "rt") as lines:
-        found: list[Row] = [json.loads(line) for line in lines]
-    return [row for row in found if row["api"] == api]
+def rows(place: Place, api: str = "anthropic.messages") -> list[Row]:
+    return [row for row in recorded(place) if row["api"] == api]
 
 
-def body_in(row: Row) -> bytes:
-    answer = row["response"]
-    return (answer if isinstance(answer, str) else json.dumps(answer)).encode()
-
-
-def streams(place: Path) -> Iterator[bytes]:
+def streams(place: Place) -> Iterator[bytes]:
     return (body_in(row) for row in rows(place) if row["status"] == 200 and row["stream"])
 
 
@@ -86,7 +64,7 @@ def said_by(message: AssistantMessage) -> tuple[str, list[tuple[str, str, Any]]]
 
 
 @pytest.mark.parametrize("place", SOURCES)
-def test_every_plain_answer_decodes(place: Path) -> None:
+def test_every_plain_answer_decodes(place: Place) -> None:
     count = 0
     for row in rows(place):
         if row["status"] != 200 or row["stream"]:
@@ -106,7 +84,7 @@ def test_every_plain_answer_decodes(place: Path) -> None:
 
 
 @pytest.mark.parametrize("place", SOURCES)
-def test_every_answer_goes_back_as_it_came(place: Path) -> None:
+def test_every_answer_goes_back_as_it_came(place: Place) -> None:
     for row in rows(place):
         if row["status"] != 200 or row["stream"]:
             continue
@@ -129,7 +107,7 @@ def plain(block: Block) -> Block:
 
 @pytest.mark.parametrize("place", SOURCES)
 def test_every_stream_decodes_the_same_however_it_is_cut_and_as_a_plain_answer(
-    place: Path,
+    place: Place,
 ) -> None:
     dice = random.Random(7)
     count = 0
@@ -195,7 +173,7 @@ def as_plain(data: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("place", SOURCES)
-def test_every_stream_that_is_cut_keeps_what_had_come(place: Path) -> None:
+def test_every_stream_that_is_cut_keeps_what_had_come(place: Place) -> None:
     dice = random.Random(11)
     for data in streams(place):
         end = dice.randrange(data.rfind(b"event: message_stop"))
@@ -208,7 +186,7 @@ def test_every_stream_that_is_cut_keeps_what_had_come(place: Path) -> None:
 
 
 @pytest.mark.parametrize("place", SOURCES)
-def test_every_error_body_says_what_is_wrong(place: Path) -> None:
+def test_every_error_body_says_what_is_wrong(place: Place) -> None:
     failed = [
         row for api in ("messages", "count_tokens") for row in rows(place, f"anthropic.{api}")
     ]
@@ -229,7 +207,7 @@ def test_every_error_body_says_what_is_wrong(place: Path) -> None:
 
 
 @pytest.mark.parametrize("place", SOURCES)
-def test_every_count_is_read(place: Path) -> None:
+def test_every_count_is_read(place: Place) -> None:
     counts = [row for row in rows(place, "anthropic.count_tokens") if row["status"] == 200]
     for row in counts:
         data = body_in(row)
@@ -335,7 +313,7 @@ def normal_given(message: Message) -> Any:
     return message.content, failed, [(part.kind, part.url, part.data) for part in parts]
 
 
-def requests(place: Path) -> Iterator[tuple[Row, list[Message]]]:
+def requests(place: Place) -> Iterator[tuple[Row, list[Message]]]:
     for row in rows(place):
         if row["status"] != 200:
             continue
@@ -346,7 +324,7 @@ def requests(place: Path) -> Iterator[tuple[Row, list[Message]]]:
 
 
 @pytest.mark.parametrize("place", SOURCES)
-def test_recorded_requests_are_written_as_others_wrote_them(place: Path) -> None:
+def test_recorded_requests_are_written_as_others_wrote_them(place: Place) -> None:
     count = 0
     for row, history in requests(place):
         request = row["request"]
@@ -363,7 +341,7 @@ def test_recorded_requests_are_written_as_others_wrote_them(place: Path) -> None
 
 
 @pytest.mark.parametrize("place", SOURCES)
-def test_requests_that_grow_stay_append_only(place: Path) -> None:
+def test_requests_that_grow_stay_append_only(place: Place) -> None:
     count = 0
     by_file: dict[str, list[list[Message]]] = {}
     for row, history in requests(place):

@@ -35,11 +35,11 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def call_of(model: Bedrock, request: Request = ASK, *, stream: bool = False) -> HTTPCall:
-    return model._converse.encode(request, stream=stream)
+    return model._counting.encode(request, stream=stream)
 
 
 def headers_of(model: Bedrock) -> dict[str, str]:
-    found: Any = model._converse.authorize(call_of(model), 1440938160.0)
+    found: Any = model._counting.authorize(call_of(model), 1440938160.0)
     return dict(found)
 
 
@@ -79,7 +79,7 @@ async def test_credentials_may_come_from_an_async_function() -> None:
         return KEYS
 
     model = Bedrock(MODEL, region="us-east-1", credentials=fetch)
-    found: Any = model._converse.authorize(call_of(model), 1440938160.0)
+    found: Any = model._counting.authorize(call_of(model), 1440938160.0)
     assert await found == headers_of(Bedrock(MODEL, region="us-east-1", credentials=KEYS))
 
 

@@ -23,11 +23,10 @@ from tests.adapters.conversing import (
     wire,
 )
 from tests.adapters.driving import bytewise, cut
+from tests.adapters.oddities import INPUTS, WORDS, check_same
 from tests.wire.frames import event
 
-WORDS = st.text(max_size=8) | st.sampled_from(["\U0001f600\U0001f600", " ", "a\nb", "é", ""])
 SOME = WORDS.filter(bool)
-INPUTS = st.sampled_from([{}, {"a": 1}, {"a": "\U0001f600"}, {"b": [1.5, None], "c": {"d": " "}}])
 CITATION = {"title": "T", "location": {"web": {"url": "https://e/"}}}
 BLOCKS = st.one_of(
     st.fixed_dictionaries({"text": WORDS}),
@@ -66,13 +65,7 @@ def test_a_streamed_answer_is_the_plain_one(
     content: list[dict[str, Any]], size: int, model: str
 ) -> None:
     outcome = drive([framed(stream_events(content, size))], model=model)
-    plain = plainly(content, model)
-    assert outcome.response is not None
-    assert said(plain.message) == said(outcome.message)
-    streamed = outcome.response
-    assert (plain.usage, plain.finish_reason) == (streamed.usage, streamed.finish_reason)
-    assert plain.details == streamed.details
-    assert outcome.told == outcome.said
+    check_same(plainly(content, model), outcome, said)
 
 
 def unindexed(one: Event) -> Event:

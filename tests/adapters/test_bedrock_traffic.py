@@ -7,13 +7,11 @@ beside the repository, and may have grown.
 from __future__ import annotations
 
 import base64
-import gzip
 import json
 import random
 from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import groupby, pairwise
-from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
@@ -22,39 +20,27 @@ import pytest
 from golem.errors import APIError, ProtocolError, ProviderError, TransportError
 from golem.messages import AssistantMessage, Message, Part, SystemMessage, ToolMessage, UserMessage
 from golem.wire.eventstream import EventStreamDecoder
+from golem_adapters._toolkit.walk import OPENING
 from golem_adapters.bedrock.failures import http_error
 from golem_adapters.bedrock.response import decode_count
-from golem_adapters.bedrock.turns import BETWEEN, OPENING
+from golem_adapters.bedrock.turns import BETWEEN
 from tests.adapters.conversing import answered, body_of, decode, drive, encode
 from tests.adapters.driving import bytewise, cut
 from tests.adapters.encoding import check
+from tests.recordings import Place, Row, body_in, recorded, sources
 
-Row = dict[str, Any]
 Block = dict[str, Any]
 
-HERE = Path(__file__).parents[1] / "data" / "traffic" / "bedrock_converse.jsonl.gz"
-WHOLE = Path(__file__).parents[3] / "shared" / "traffic" / "exchanges.jsonl.gz"
 
-SOURCES = [
-    pytest.param(HERE, id="selection"),
-    pytest.param(
-        WHOLE,
-        id="whole",
-        marks=pytest.mark.skipif(
-            not WHOLE.exists(), reason="the whole recordings are not beside the repository"
-        ),
-    ),
-]
+SOURCES = sources("bedrock_converse")
 
 
 @cache
-def rows(place: Path) -> list[Row]:
-    if not place.exists():
-        return []
-    with gzip.open(place, "rt") as lines:
-        found: list[Row] = [json.loads(line) for line in lines]
+def rows(place: Place) -> list[Row]:
     return [
-        row for row in found if row["api"].startswith("bedrock.") and "invoke" not in row["api"]
+        row
+        for row in recorded(place)
+        if row["api"].startswith("bedrock.") and "invoke" not in row["api"]
     ]
 
 
@@ -62,18 +48,13 @@ def model_of(row: Row) -> str:
     return unquote(row["path"].split("/")[2])
 
 
-def body_in(row: Row) -> bytes:
-    answer = row["response"]
-    return (answer if isinstance(answer, str) else json.dumps(answer)).encode()
-
-
-def plain_rows(place: Path) -> Iterator[Row]:
+def plain_rows(place: Place) -> Iterator[Row]:
     for row in rows(place):
         if row["api"] == "bedrock.converse" and row["status"] == 200:
             yield row
 
 
-def streams(place: Path) -> Iterator[tuple[str, bytes]]:
+def streams(place: Place) -> Iterator[tuple[str, bytes]]:
     for row in rows(place):
         if row["kind"] == "b64":
             yield model_of(row), base64.b64decode(row["response"])
@@ -95,7 +76,7 @@ def said_by(message: AssistantMessage) -> tuple[str, list[tuple[str, str, Any]]]
 
 
 @pytest.mark.parametrize("place", SOURCES)
-def test_every_plain_answer_decodes(place: Path) -> None:
+def test_every_plain_answer_decodes(place: Place) -> None:
     count = 0
     for row in plain_rows(place):
         answer = json.loads(body_in(row))
@@ -115,7 +96,7 @@ def test_every_plain_answer_decodes(place: Path) -> None:
 
 
 @pytest.mark.parametrize("place", SOURCES)
-def test_every_answer_goes_back_as_it_came(place: Path) -> None:
+def test_every_answer_goes_back_as_it_came(place: Place) -> None:
     for row in plain_rows(place):
         content = json.loads(body_in(row))["output"]["message"]["content"]
         model = model_of(row)
@@ -141,7 +122,7 @@ def plain(block: Block) -> Block:
 
 @pytest.mark.parametrize("place", SOURCES)
 def test_every_stream_decodes_the_same_however_it_is_cut_and_as_a_plain_answer(
-    place: Path,
+    place: Place,
 ) -> None:
     dice = random.Random(7)
     count = 0
@@ -217,7 +198,7 @@ def grow(block: Block, delta: Block) -> None:
 
 
 @pytest.mark.parametrize("place", SOURCES)
-def test_every_stream_that_is_cut_keeps_what_had_come(place: Path) -> None:
+def test_every_stream_that_is_cut_keeps_what_had_come(place: Place) -> None:
     dice = random.Random(11)
     for model, data in streams(place):
         whole = drive([data], model=model).message
@@ -232,7 +213,7 @@ def test_every_stream_that_is_cut_keeps_what_had_come(place: Path) -> None:
 
 
 @pytest.mark.parametrize("place", SOURCES)
-def test_one_wrong_byte_anywhere_is_an_error_with_what_had_come(place: Path) -> None:
+def test_one_wrong_byte_anywhere_is_an_error_with_what_had_come(place: Place) -> None:
     dice = random.Random(13)
     for model, data in streams(place):
         whole = drive([data], model=model).message
@@ -247,7 +228,7 @@ def test_one_wrong_byte_anywhere_is_an_error_with_what_had_come(place: Path) -> 
 
 
 @pytest.mark.parametrize("place", SOURCES)
-def test_every_error_body_says_what_is_wrong(place: Path) -> None:
+def test_every_error_body_says_what_is_wrong(place: Place) -> None:
     count = 0
     for row in rows(place):
         if row["status"] < 400:
@@ -263,7 +244,7 @@ def test_every_error_body_says_what_is_wrong(place: Path) -> None:
 
 
 @pytest.mark.parametrize("place", SOURCES)
-def test_every_count_is_read(place: Path) -> None:
+def test_every_count_is_read(place: Place) -> None:
     counts = [r for r in rows(place) if r["api"] == "bedrock.count-tokens" and r["status"] == 200]
     for row in counts:
         data = body_in(row)
@@ -362,7 +343,7 @@ def normal_given(message: Message) -> Any:
     )
 
 
-def requests(place: Path) -> Iterator[tuple[Row, list[Message]]]:
+def requests(place: Place) -> Iterator[tuple[Row, list[Message]]]:
     for row in rows(place):
         request = row["request"]
         if row["status"] != 200 or not isinstance(request, dict) or "messages" not in request:
@@ -374,7 +355,7 @@ def requests(place: Path) -> Iterator[tuple[Row, list[Message]]]:
 
 
 @pytest.mark.parametrize("place", SOURCES)
-def test_recorded_requests_are_written_as_others_wrote_them(place: Path) -> None:
+def test_recorded_requests_are_written_as_others_wrote_them(place: Place) -> None:
     count = 0
     for row, history in requests(place):
         model, request = model_of(row), row["request"]
@@ -389,7 +370,7 @@ def test_recorded_requests_are_written_as_others_wrote_them(place: Path) -> None
 
 
 @pytest.mark.parametrize("place", SOURCES)
-def test_requests_that_grow_stay_append_only(place: Path) -> None:
+def test_requests_that_grow_stay_append_only(place: Place) -> None:
     count = 0
     by_file: dict[str, list[tuple[str, list[Message]]]] = {}
     for row, history in requests(place):

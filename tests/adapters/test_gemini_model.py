@@ -30,11 +30,11 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def call_of(model: Gemini, *, stream: bool = False, request: Request = ASK) -> HTTPCall:
-    return model._gemini.encode(request, stream=stream)
+    return model._counting.encode(request, stream=stream)
 
 
 def headers_of(model: Gemini) -> dict[str, Any]:
-    found: Any = model._gemini.authorize(call_of(model), 0.0)
+    found: Any = model._counting.authorize(call_of(model), 0.0)
     return dict(found)
 
 
@@ -73,7 +73,7 @@ def test_where_ai_studio_is_asked(model: str, options: dict[str, Any], url: str)
     made = Gemini(model, api_key=KEY, **options)
     assert call_of(made).url == f"{url}:generateContent"
     assert call_of(made, stream=True).url == f"{url}:streamGenerateContent?alt=sse"
-    assert made._gemini.count(ASK).url == f"{url}:countTokens"
+    assert made._counting.count(ASK).url == f"{url}:countTokens"
 
 
 def test_a_query_of_the_address_stays() -> None:

@@ -22,7 +22,8 @@ from golem.messages import (
     UserMessage,
 )
 from golem.model import OutputSchema, Request, Settings, ToolChoice, ToolSpec
-from golem_adapters.gemini.conversation import FAILED, GO_ON, OPENING, SAID_NOTHING, UNSIGNED
+from golem_adapters._toolkit.walk import FAILED, GO_ON, OPENING, SAID_NOTHING
+from golem_adapters.gemini.conversation import UNSIGNED
 from golem_adapters.gemini.dialect import dialect_named, traits_of
 from golem_adapters.gemini.request import Options, encode_count
 from tests.adapters.generating import answered, body_of, call, encode, shape, text, thought, wire

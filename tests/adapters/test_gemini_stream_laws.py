@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from golem.codec import dump_message, load_message
-from golem.errors import ProviderError, TransportError
+from golem.errors import TransportError
 from golem.messages import AssistantMessage
-from tests.adapters.driving import bytewise, cut
 from tests.adapters.generating import (
     answer,
     compact,
@@ -21,11 +20,21 @@ from tests.adapters.generating import (
     sse,
     streamed,
 )
+from tests.adapters.oddities import (
+    INPUTS,
+    TOKENS,
+    WORDS,
+    Odd,
+    check_cuts,
+    check_lost,
+    check_plain,
+    check_same,
+    check_told,
+    event_streams,
+)
 
 # --- answers as the provider gives them
 
-WORDS = st.text(max_size=8) | st.sampled_from(["\U0001f600\U0001f600", " ", "a\nb", "é", ""])
-INPUTS = st.sampled_from([{}, {"a": 1}, {"a": "\U0001f600"}, {"b": [1.5, None], "c": {"d": " "}}])
 SIGNED = {"thoughtSignature": st.sampled_from(["c2ln", "c2lnMg=="])}
 PNG = {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}}
 
@@ -67,13 +76,7 @@ def said(message: AssistantMessage) -> Any:
 @given(contents(), st.integers(1, 9))
 def test_a_streamed_answer_is_the_plain_one(content: list[dict[str, Any]], size: int) -> None:
     outcome = drive([sse(streamed(content, size))])
-    plain = plainly(content)
-    assert outcome.response is not None
-    assert said(plain.message) == said(outcome.message)
-    response = outcome.response
-    assert (plain.usage, plain.finish_reason) == (response.usage, response.finish_reason)
-    assert plain.details == response.details
-    assert outcome.told == outcome.said
+    check_same(plainly(content), outcome, said)
 
 
 @given(contents())
@@ -92,11 +95,7 @@ def test_a_stream_that_is_cut_keeps_what_had_come(
     chunks = streamed(content)[:-1]
     came = chunks[: data.draw(st.integers(0, len(chunks)))]
     outcome = drive([sse(came)])
-    assert isinstance(outcome.error, TransportError)
-    assert outcome.error.retryable
-    assert outcome.told == outcome.said
-    assert outcome.message.native is None
-    assert plainly(content).message.content.startswith(outcome.message.content)
+    check_lost(outcome, plainly(content), TransportError)
 
 
 @given(contents())
@@ -107,22 +106,8 @@ def test_an_answer_can_be_stored(content: list[dict[str, Any]]) -> None:
 
 # --- answers that nobody should give
 
-SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
-TOKENS = st.sampled_from(["f", "x", "{", '{"a":1}', " ", "\ud83d", "\ude00", "é", "m", "[DONE]"])
-VALUES: st.SearchStrategy[Any] = st.recursive(
-    SCALARS | TOKENS,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TOKENS, inner, max_size=3),
-    max_leaves=5,
-)
-
-
-def odd(usual: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """Mostly what is expected, sometimes anything."""
-    return st.one_of(usual, usual, usual, VALUES)
-
-
-def objects(**members: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    return odd(st.fixed_dictionaries({}, optional={k: odd(v) for k, v in members.items()}))
+ODD = Odd()
+VALUES, objects = ODD.values, ODD.objects
 
 
 PATHS = st.sampled_from(["$.a", "$.a.b", "$.b[0]", "$.b[1].c", "$['x y']", "$", "a", "$[0]", ""])
@@ -166,45 +151,23 @@ ODD_CHUNKS = objects(
 )
 
 
-@st.composite
-def streams(draw: st.DrawFn) -> bytes:
-    """An event stream of odd chunks, with an ending or without."""
-    text = ""
-    for chunk in draw(st.lists(ODD_CHUNKS, max_size=8)):
-        text += draw(st.sampled_from(["", "", ": ping\n", "event: ping\n"]))
-        text += f"data: {json.dumps(chunk)}" + draw(st.sampled_from(["\n\n", "\r\n\r\n", "\n"]))
-    end = json.dumps(answer([]))
-    text += draw(st.sampled_from(["", f"data: {end}\n\n", f"data: {end}", "data: {"]))
-    return text.encode()
+END = json.dumps(answer([]))
+STREAMS = event_streams(
+    ODD_CHUNKS,
+    ["", f"data: {END}\n\n", f"data: {END}", "data: {"],
+)
 
 
-@given(streams(), st.lists(st.integers(0, 500), max_size=5))
+@given(STREAMS, st.lists(st.integers(0, 500), max_size=5))
 def test_any_stream_has_one_outcome_however_it_is_cut(data: bytes, places: list[int]) -> None:
-    whole = drive([data])
-    pieces = cut(data, [place % (len(data) + 1) for place in places])
-    assert whole.shape == drive(pieces).shape
-    assert whole.shape == drive(bytewise(data)).shape
+    check_cuts(drive, data, places)
 
 
-@given(streams())
+@given(STREAMS)
 def test_any_answer_is_told_by_its_deltas_and_can_be_stored(data: bytes) -> None:
-    outcome = drive([data])
-    if outcome.response is not None:
-        assert outcome.told == outcome.said
-    message = outcome.message
-    assert message == load_message(dump_message(message))
-    ids = [call.id for call in message.tool_calls]
-    assert all(ids)
-    assert len(set(ids)) == len(ids)
+    check_told(drive([data]))
 
 
 @given(ODD_CHUNKS)
 def test_any_plain_answer_is_a_response_or_a_provider_error(chunk: Any) -> None:
-    failure: Exception | None = None
-    try:
-        found = decode(json.dumps(chunk).encode())
-    except ProviderError as error:
-        failure = error
-    else:
-        assert found.message == load_message(dump_message(found.message))
-    assert failure is None or str(failure)
+    check_plain(decode, chunk)

@@ -7,13 +7,11 @@ repository.
 from __future__ import annotations
 
 import base64
-import gzip
 import json
 import random
 from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,52 +26,31 @@ from golem.messages import (
     ToolMessage,
     UserMessage,
 )
-from golem_adapters.gemini.conversation import SAID_NOTHING, UNSIGNED
+from golem_adapters._toolkit.walk import SAID_NOTHING
+from golem_adapters.gemini.conversation import UNSIGNED
 from golem_adapters.gemini.failures import http_error
 from golem_adapters.gemini.response import decode_count
 from tests.adapters.driving import bytewise, cut
 from tests.adapters.encoding import check
 from tests.adapters.generating import answered, body_of, decode, drive, encode
+from tests.recordings import Place, Row, body_in, recorded, sources
 
-Row = dict[str, Any]
-
-HERE = Path(__file__).parents[1] / "data" / "traffic" / "gemini.jsonl.gz"
-WHOLE = Path(__file__).parents[3] / "shared" / "traffic" / "exchanges.jsonl.gz"
-
-SOURCES = [
-    pytest.param(HERE, id="selection"),
-    pytest.param(
-        WHOLE,
-        id="whole",
-        marks=pytest.mark.skipif(
-            not WHOLE.exists(), reason="the whole recordings are not beside the repository"
-        ),
-    ),
-]
+SOURCES = sources("gemini")
 
 
 @cache
-def rows(place: Path) -> list[Row]:
-    if not place.exists():
-        return []
-    with gzip.open(place, "rt") as lines:
-        found: list[Row] = [json.loads(line) for line in lines]
-    return [row for row in found if row["api"].startswith("gemini.")]
+def rows(place: Place) -> list[Row]:
+    return [row for row in recorded(place) if row["api"].startswith("gemini.")]
 
 
-def body_in(row: Row) -> bytes:
-    answer = row["response"]
-    return (answer if isinstance(answer, str) else json.dumps(answer)).encode()
-
-
-def generated(place: Path, *, stream: bool) -> Iterator[Row]:
+def generated(place: Place, *, stream: bool) -> Iterator[Row]:
     for row in rows(place):
         api = "gemini.streamGenerateContent" if stream else "gemini.generateContent"
         if row["status"] == 200 and row["api"] == api:
             yield row
 
 
-def streams(place: Path) -> Iterator[bytes]:
+def streams(place: Place) -> Iterator[bytes]:
     return map(body_in, generated(place, stream=True))
 
 
@@ -102,7 +79,7 @@ def parts_in(answer: Row) -> list[Row]:
 
 
 @pytest.mark.parametrize("place", SOURCES)
-def test_every_plain_answer_decodes(place: Path) -> None:
+def test_every_plain_answer_decodes(place: Place) -> None:
     count = 0
     for row in generated(place, stream=False):
         answer, response = json.loads(body_in(row)), decode(body_in(row))
@@ -116,7 +93,7 @@ def test_every_plain_answer_decodes(place: Path) -> None:
 
 
 @pytest.mark.parametrize("place", SOURCES)
-def test_every_answer_goes_back_as_it_came(place: Path) -> None:
+def test_every_answer_goes_back_as_it_came(place: Place) -> None:
     for row in [*generated(place, stream=False), *generated(place, stream=True)]:
         parts = parts_in(json.loads(as_plain(body_in(row)) if row["stream"] else body_in(row)))
         model = "gemini-2.5" if "gemini-2" in row["path"] else "gemini-3"
@@ -161,7 +138,7 @@ def unnamed(part: Row) -> Row:
 
 @pytest.mark.parametrize("place", SOURCES)
 def test_every_stream_decodes_the_same_however_it_is_cut_and_as_a_plain_answer(
-    place: Path,
+    place: Place,
 ) -> None:
     dice = random.Random(7)
     count = 0
@@ -210,7 +187,7 @@ def as_plain(data: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("place", SOURCES)
-def test_every_stream_that_is_cut_keeps_what_had_come(place: Path) -> None:
+def test_every_stream_that_is_cut_keeps_what_had_come(place: Place) -> None:
     dice = random.Random(11)
     for data in streams(place):
         end = dice.randrange(data.rfind(b'"finishReason"'))
@@ -223,7 +200,7 @@ def test_every_stream_that_is_cut_keeps_what_had_come(place: Path) -> None:
 
 
 @pytest.mark.parametrize("place", SOURCES)
-def test_every_error_body_says_what_is_wrong(place: Path) -> None:
+def test_every_error_body_says_what_is_wrong(place: Place) -> None:
     count = 0
     for row in rows(place):
         if row["status"] < 400:
@@ -240,7 +217,7 @@ def test_every_error_body_says_what_is_wrong(place: Path) -> None:
 
 
 @pytest.mark.parametrize("place", SOURCES)
-def test_every_count_is_read(place: Path) -> None:
+def test_every_count_is_read(place: Place) -> None:
     counts = [r for r in rows(place) if r["api"] == "gemini.countTokens" and r["status"] == 200]
     for row in counts:
         data = body_in(row)
@@ -338,7 +315,7 @@ def kind(mime: str) -> str:
     return head if head in ("image", "audio", "video") else "document"
 
 
-def requests(place: Path) -> Iterator[tuple[Row, Row, list[Message]]]:
+def requests(place: Place) -> Iterator[tuple[Row, Row, list[Message]]]:
     for row in rows(place):
         if row["status"] != 200 or "countTokens" in row["api"]:
             continue
@@ -377,7 +354,7 @@ def normal_part(part: Row) -> Row:
 
 
 @pytest.mark.parametrize("place", SOURCES)
-def test_recorded_requests_are_written_as_others_wrote_them(place: Path) -> None:
+def test_recorded_requests_are_written_as_others_wrote_them(place: Place) -> None:
     count = 0
     for row, request, history in requests(place):
         model = "gemini-2.5" if "gemini-2" in row["path"] else "gemini-3"
@@ -391,7 +368,7 @@ def test_recorded_requests_are_written_as_others_wrote_them(place: Path) -> None
 
 
 @pytest.mark.parametrize("place", SOURCES)
-def test_requests_that_grow_stay_append_only(place: Path) -> None:
+def test_requests_that_grow_stay_append_only(place: Place) -> None:
     count = 0
     by_file: dict[str, list[list[Message]]] = {}
     for row, _, history in requests(place):

@@ -27,8 +27,8 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def key_of(model: OpenAI) -> str:
-    call = model._chat.encode(Request([UserMessage("hi")]), stream=False)
-    return model._chat.authorize(call, 0.0).get("authorization", "")
+    call = model._served.encode(Request([UserMessage("hi")]), stream=False)
+    return model._served.authorize(call, 0.0).get("authorization", "")
 
 
 def test_a_key_is_taken_from_the_argument_then_from_the_environment(
@@ -81,7 +81,7 @@ def test_every_server_of_the_family_has_a_dialect() -> None:
 def test_a_cache_key_goes_out_as_a_header_where_the_server_has_it_there() -> None:
     def sent(key: str) -> dict[str, str]:
         model = OpenAI("m", dialect="xai", api_key=KEY, prompt_cache_key=key)
-        return dict(model._chat.encode(Request([UserMessage("hi")]), stream=False).headers)
+        return dict(model._served.encode(Request([UserMessage("hi")]), stream=False).headers)
 
     assert sent("c1")["x-grok-conv-id"] == "c1"
     odd = sent("Gespr\u00e4ch\r\n1")["x-grok-conv-id"]
@@ -164,7 +164,7 @@ def test_unknown_dialects_and_keywords_are_refused_by_name() -> None:
 def test_a_dialect_may_be_a_record_of_ones_own() -> None:
     mine = replace(OPENAI, name="mine", max_tokens="max_tokens")
     model = OpenAI("m", api_key=KEY, dialect=mine, max_tokens=3)
-    assert b'"max_tokens":3' in model._chat.encode(Request(()), stream=False).body
+    assert b'"max_tokens":3' in model._served.encode(Request(()), stream=False).body
 
 
 def test_settings_are_keywords() -> None:
@@ -176,12 +176,12 @@ def test_settings_are_keywords() -> None:
 def test_a_model_shows_where_it_is_and_nothing_secret() -> None:
     model = OpenAI("m", api_key=KEY, base_url="https://user:pw@h.example/v1?token=t#f")
     assert repr(model) == "OpenAI('m', base_url='https://h.example/v1')"
-    assert KEY not in repr(model._chat) + str(model.settings)
+    assert KEY not in repr(model._served) + str(model.settings)
 
 
 def test_the_query_of_an_address_stays_behind_the_path() -> None:
     model = OpenAI("m", api_key=KEY, base_url="https://h/openai/v1/?api-version=1")
-    call = model._chat.encode(Request(()), stream=False)
+    call = model._served.encode(Request(()), stream=False)
     assert call.url == "https://h/openai/v1/chat/completions?api-version=1"
 
 
@@ -202,8 +202,8 @@ def test_azure_takes_its_key_in_a_header_of_its_own() -> None:
     model = OpenAI(
         "m", api_key=KEY, dialect="azure", base_url="https://r.openai.azure.com/openai/v1"
     )
-    call = model._chat.encode(Request(()), stream=False)
-    assert model._chat.authorize(call, 0.0) == {"api-key": KEY}
+    call = model._served.encode(Request(()), stream=False)
+    assert model._served.authorize(call, 0.0) == {"api-key": KEY}
     assert call.url == "https://r.openai.azure.com/openai/v1/chat/completions"
 
 

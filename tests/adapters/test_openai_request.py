@@ -20,8 +20,9 @@ from golem.messages import (
     UserMessage,
 )
 from golem.model import OutputSchema, Settings, ToolChoice, ToolSpec
-from golem_adapters._toolkit.body import OPENING, merged
+from golem_adapters._toolkit.body import merged
 from golem_adapters._toolkit.calls import INTERRUPTED, wire_tool_name
+from golem_adapters._toolkit.walk import OPENING
 from tests.adapters.encoding import body_of, wire
 
 HI = [UserMessage("hi")]

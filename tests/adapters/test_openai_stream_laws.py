@@ -3,35 +3,28 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from golem.codec import dump_message, load_message
-from golem.errors import ProviderError
-from golem.model import Request
+from golem.model import Request, Response
 from golem_adapters.openai.dialect import dialect_named
 from golem_adapters.openai.failures import http_error
 from golem_adapters.openai.response import decode_response
-from tests.adapters.driving import bytewise, cut, drive
+from tests.adapters.driving import drive
+from tests.adapters.oddities import Odd, check_cuts, check_plain, check_told, event_streams
 
-SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
 SPOKEN = st.sampled_from(["f", "x", "{", '{"a":1}', " ", "\ud83d", "é", "stop", "error", "[DONE]"])
-VALUES: st.SearchStrategy[Any] = st.recursive(
-    SCALARS | SPOKEN,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(SPOKEN, inner, max_size=3),
-    max_leaves=5,
-)
+ODD = Odd(SPOKEN)
+VALUES, objects = ODD.values, ODD.objects
+openrouter = partial(drive, dialect="openrouter")
 
 
-def odd(usual: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """Mostly what is expected, sometimes anything."""
-    return st.one_of(usual, usual, usual, VALUES)
-
-
-def objects(**members: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    return odd(st.fixed_dictionaries({}, optional={k: odd(v) for k, v in members.items()}))
+def decode(body: bytes) -> Response:
+    record = dialect_named("openrouter")
+    return decode_response(body, request=Request(()), dialect=record, headers={}, secret="")
 
 
 FUNCTIONS = objects(name=SPOKEN, arguments=SPOKEN)
@@ -75,53 +68,27 @@ CHUNKS = objects(
 )
 
 
-@st.composite
-def streams(draw: st.DrawFn) -> bytes:
-    """An event stream of odd chunks, with an ending or without."""
-    text = ""
-    for chunk in draw(st.lists(CHUNKS, max_size=5)):
-        text += draw(st.sampled_from(["", "", ": ping\n", "event: x\n", "event: error\n"]))
-        text += f"data: {json.dumps(chunk)}" + draw(st.sampled_from(["\n\n", "\r\n\r\n", "\n"]))
-    text += draw(st.sampled_from(["", "data: [DONE]\n\n", "data: {", "data: x\n\n"]))
-    return text.encode()
+STREAMS = event_streams(
+    CHUNKS,
+    ["", "data: [DONE]\n\n", "data: {", "data: x\n\n"],
+    between=("", "", ": ping\n", "event: x\n", "event: error\n"),
+    most=5,
+)
 
 
-@given(streams(), st.lists(st.integers(0, 500), max_size=5))
+@given(STREAMS, st.lists(st.integers(0, 500), max_size=5))
 def test_any_stream_has_one_outcome_however_it_is_cut(data: bytes, places: list[int]) -> None:
-    whole = drive([data], dialect="openrouter")
-    pieces = cut(data, [place % (len(data) + 1) for place in places])
-    assert whole.shape == drive(pieces, dialect="openrouter").shape
-    assert whole.shape == drive(bytewise(data), dialect="openrouter").shape
+    check_cuts(openrouter, data, places)
 
 
-@given(streams())
+@given(STREAMS)
 def test_any_answer_is_told_by_its_deltas_and_can_be_stored(data: bytes) -> None:
-    outcome = drive([data], dialect="openrouter")
-    if outcome.response is not None:
-        assert outcome.told == outcome.said
-    message = outcome.message
-    assert message == load_message(dump_message(message))
-    ids = [call.id for call in message.tool_calls]
-    assert all(ids)
-    assert len(set(ids)) == len(ids)
+    check_told(openrouter([data]))
 
 
 @given(CHUNKS)
 def test_any_plain_answer_is_a_response_or_a_provider_error(chunk: Any) -> None:
-    failure: Exception | None = None
-    try:
-        response = decode_response(
-            json.dumps(chunk).encode(),
-            request=Request(()),
-            dialect=dialect_named("openrouter"),
-            headers={},
-            secret="",
-        )
-    except ProviderError as error:
-        failure = error
-    else:
-        assert response.message == load_message(dump_message(response.message))
-    assert failure is None or str(failure)
+    check_plain(decode, chunk)
 
 
 @given(st.binary(max_size=30) | VALUES.map(lambda value: json.dumps({"error": value}).encode()))

@@ -6,14 +6,12 @@ repository.
 
 from __future__ import annotations
 
-import gzip
 import json
 import random
 import re
 from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -30,11 +28,7 @@ from golem_adapters.openai.response import decode_response
 from tests.adapters.driving import Outcome, bytewise, cut, drive
 from tests.adapters.encoding import check
 from tests.adapters.recorded_chat import NoPlaceError, canonical, message_of, request_of
-
-Row = dict[str, Any]
-
-HERE = Path(__file__).parents[1] / "data" / "traffic" / "openai_chat.jsonl.gz"
-WHOLE = Path(__file__).parents[3] / "shared" / "traffic" / "exchanges.jsonl.gz"
+from tests.recordings import Place, Row, body_in, recorded, sources
 
 DIALECTS = {
     "api.groq.com": "groq",
@@ -49,48 +43,30 @@ DIALECTS = {
 
 
 @cache
-def rows(place: Path) -> list[Row]:
-    if not place.exists():
-        return []
-    with gzip.open(place, "rt") as lines:
-        found: list[Row] = [json.loads(line) for line in lines]
-    return [row for row in found if row["api"] == "openai.chat"]
+def rows(place: Place) -> list[Row]:
+    return [row for row in recorded(place) if row["api"] == "openai.chat"]
 
 
-SOURCES = [
-    pytest.param(HERE, id="selection"),
-    pytest.param(
-        WHOLE,
-        id="whole",
-        marks=pytest.mark.skipif(
-            not WHOLE.exists(), reason="the whole recordings are not beside the repository"
-        ),
-    ),
-]
+SOURCES = sources("openai_chat")
 
 
 def dialect_of(row: Row) -> ChatDialect:
     return dialect_named(DIALECTS.get(row["host"], "openai"))
 
 
-def body_of(row: Row) -> bytes:
-    response = row["response"]
-    return (response if isinstance(response, str) else json.dumps(response)).encode()
-
-
 def decode(row: Row) -> Response:
     return decode_response(
-        body_of(row), request=Request(()), dialect=dialect_of(row), headers={}, secret=""
+        body_in(row), request=Request(()), dialect=dialect_of(row), headers={}, secret=""
     )
 
 
 @pytest.mark.parametrize("place", SOURCES)
-def test_every_plain_answer_decodes(place: Path) -> None:
+def test_every_plain_answer_decodes(place: Place) -> None:
     count = 0
     for row in rows(place):
         if row["status"] != 200 or row["stream"] or row["content_type"] == "text/plain":
             continue
-        said = json.loads(body_of(row))
+        said = json.loads(body_in(row))
         if "error" in said:
             with pytest.raises(APIError, match=re.escape(said["error"]["message"])):
                 decode(row)
@@ -113,13 +89,13 @@ def test_every_plain_answer_decodes(place: Path) -> None:
 
 
 @pytest.mark.parametrize("place", SOURCES)
-def test_every_stream_decodes_the_same_however_it_is_cut(place: Path) -> None:
+def test_every_stream_decodes_the_same_however_it_is_cut(place: Place) -> None:
     dice = random.Random(7)
     count = 0
     for row in rows(place):
         if row["status"] != 200 or not row["stream"]:
             continue
-        data, dialect = body_of(row), dialect_of(row)
+        data, dialect = body_in(row), dialect_of(row)
         places = [dice.randrange(len(data)) for _ in range(dice.randrange(1, 40))]
         outcomes = [
             drive([data], dialect=dialect),
@@ -194,12 +170,12 @@ def check_content(data: bytes, outcome: Outcome) -> None:
 
 
 @pytest.mark.parametrize("place", SOURCES)
-def test_every_stream_that_is_cut_keeps_what_had_come(place: Path) -> None:
+def test_every_stream_that_is_cut_keeps_what_had_come(place: Place) -> None:
     dice = random.Random(11)
     for row in rows(place):
-        if row["status"] != 200 or not row["stream"] or reported_error(body_of(row)):
+        if row["status"] != 200 or not row["stream"] or reported_error(body_in(row)):
             continue
-        data, dialect = body_of(row), dialect_of(row)
+        data, dialect = body_in(row), dialect_of(row)
         finish = max(data.rfind(b'"finish_reason":"'), 0)
         end = dice.randrange(finish or 1)
         outcome = drive([data[:end]], dialect=dialect)
@@ -211,12 +187,12 @@ def test_every_stream_that_is_cut_keeps_what_had_come(place: Path) -> None:
 
 
 @pytest.mark.parametrize("place", SOURCES)
-def test_every_error_body_says_what_is_wrong(place: Path) -> None:
+def test_every_error_body_says_what_is_wrong(place: Place) -> None:
     count = 0
     for row in rows(place):
         if row["status"] < 400:
             continue
-        data = body_of(row)
+        data = body_in(row)
         error = http_error(row["status"], row["headers"], data, now=0.0, secret="")
         assert row["status"] == error.status
         assert (row["status"] == 429) == error.retryable
@@ -247,7 +223,7 @@ def sent_for(row: Row) -> tuple[Row, bytes]:
     return body, written
 
 
-def asked(place: Path) -> Iterator[Row]:
+def asked(place: Place) -> Iterator[Row]:
     """The rows whose requests golem's messages have a place for."""
     for row in rows(place):
         try:
@@ -260,7 +236,7 @@ def asked(place: Path) -> Iterator[Row]:
 
 
 @pytest.mark.parametrize("place", SOURCES)
-def test_recorded_requests_are_written_as_others_wrote_them(place: Path) -> None:
+def test_recorded_requests_are_written_as_others_wrote_them(place: Place) -> None:
     count = 0
     for row in asked(place):
         body, written = sent_for(row)
@@ -272,7 +248,7 @@ def test_recorded_requests_are_written_as_others_wrote_them(place: Path) -> None
     assert count >= 100
 
 
-def growing(place: Path) -> Iterator[tuple[Row, Row]]:
+def growing(place: Place) -> Iterator[tuple[Row, Row]]:
     """Recordings of one file whose second request goes on where the first one ended."""
     by_file: dict[str, list[Row]] = {}
     for row in asked(place):
@@ -285,7 +261,7 @@ def growing(place: Path) -> Iterator[tuple[Row, Row]]:
 
 
 @pytest.mark.parametrize("place", SOURCES)
-def test_requests_that_grow_stay_append_only(place: Path) -> None:
+def test_requests_that_grow_stay_append_only(place: Place) -> None:
     count = 0
     for rows_of_one in growing(place):
         first, second = (sent_for(row)[1].partition(b'"messages":')[2] for row in rows_of_one)
@@ -298,7 +274,7 @@ THOUGHTS = re.compile(r"\s*<think>.*?</think>\s*", re.DOTALL)
 
 
 @pytest.mark.parametrize("place", SOURCES)
-def test_an_answer_is_decoded_to_what_others_sent_back(place: Path) -> None:
+def test_an_answer_is_decoded_to_what_others_sent_back(place: Place) -> None:
     """In turns with calls, whose ids tell that a client left them as they were."""
     count = 0
     for shorter, longer in growing(place):
@@ -307,7 +283,7 @@ def test_an_answer_is_decoded_to_what_others_sent_back(place: Path) -> None:
             continue
         dialect = dialect_of(shorter)
         if shorter["stream"]:
-            said = drive([body_of(shorter)], dialect=dialect).message
+            said = drive([body_in(shorter)], dialect=dialect).message
         else:
             said = decode(shorter).message
         theirs = message_of(back, dialect)

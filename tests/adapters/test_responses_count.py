@@ -29,7 +29,7 @@ REFUSED = b'{"error":{"message":"nobody counts here","type":"invalid_request_err
 
 
 def asked(model: OpenAIResponses, messages: list[Message], *tools: ToolSpec) -> dict[str, Any]:
-    body: dict[str, Any] = json.loads(model._responses.count(Request(messages, tools)).body)
+    body: dict[str, Any] = json.loads(model._counting.count(Request(messages, tools)).body)
     return body
 
 
@@ -60,7 +60,7 @@ async def test_tokens_are_counted_by_the_provider() -> None:
 def test_the_prompt_that_is_counted_is_the_one_that_is_sent() -> None:
     model = model_at("http://localhost:1")
     messages = [SystemMessage("be brief"), UserMessage("hi"), AssistantMessage("so")]
-    sent = json.loads(model._responses.encode(Request(messages, (TOOL,)), stream=False).body)
+    sent = json.loads(model._counting.encode(Request(messages, (TOOL,)), stream=False).body)
     counted = asked(model, messages, TOOL)
     assert counted == {name: sent[name] for name in counted}
 

@@ -9,18 +9,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from golem.codec import dump_message, load_message
 from golem.errors import ProviderError
 from golem.messages import AssistantMessage
 from golem.model import Request, Response
 from golem_adapters.openai_responses.dialect import dialect_named
 from golem_adapters.openai_responses.response import decode_response
-from tests.adapters.driving import bytewise, cut, drive_responses
+from tests.adapters.driving import drive_responses
+from tests.adapters.oddities import (
+    TOKENS,
+    WORDS,
+    Odd,
+    check_cuts,
+    check_lost,
+    check_plain,
+    check_same,
+    check_told,
+    event_streams,
+)
 from tests.adapters.responding import ending, response, sse, stream_events
 
 # --- answers as the provider gives them
 
-WORDS = st.text(max_size=8) | st.sampled_from(["\U0001f600\U0001f600", " ", "a\nb", "é", ""])
 ARGUMENTS = st.sampled_from(["", "{}", ' {"a": 1} ', '{"a":"\U0001f600"}', '{"a', "1", "{}\n"])
 
 
@@ -76,14 +85,13 @@ def outputs(draw: st.DrawFn) -> list[dict[str, Any]]:
     return [{**item, "id": f"x_{place}"} for place, item in enumerate(items)]
 
 
+def decode_responses(body: bytes) -> Response:
+    record = dialect_named("openai")
+    return decode_response(body, request=Request(()), dialect=record, headers={}, secret="")
+
+
 def plainly(output: list[dict[str, Any]], **members: Any) -> Response:
-    return decode_response(
-        json.dumps(response(output, **members)).encode(),
-        request=Request(()),
-        dialect=dialect_named("openai"),
-        headers={},
-        secret="",
-    )
+    return decode_responses(json.dumps(response(output, **members)).encode())
 
 
 def said(message: AssistantMessage) -> Any:
@@ -96,15 +104,7 @@ def said(message: AssistantMessage) -> Any:
 @given(outputs(), st.integers(1, 9))
 def test_a_streamed_answer_is_the_plain_one(output: list[dict[str, Any]], size: int) -> None:
     outcome = drive_responses([sse(stream_events(output, size))])
-    assert outcome.response is not None
-    plain = plainly(output)
-    assert said(plain.message) == said(outcome.message)
-    assert (plain.usage, plain.finish_reason) == (
-        outcome.response.usage,
-        outcome.response.finish_reason,
-    )
-    assert plain.details == outcome.response.details
-    assert outcome.told == outcome.said
+    check_same(plainly(output), outcome, said)
 
 
 def unindexed(event: dict[str, Any]) -> dict[str, Any]:
@@ -158,31 +158,13 @@ def test_a_stream_that_is_cut_keeps_what_had_come(
     events = stream_events(output)[:-1]
     came = events[: data.draw(st.integers(0, len(events)))]
     outcome = drive_responses([sse(came)])
-    assert isinstance(outcome.error, ProviderError)
-    assert outcome.error.retryable
-    assert outcome.told == outcome.said
-    assert outcome.message.native is None
-    assert plainly(output).message.content.startswith(outcome.message.content)
+    check_lost(outcome, plainly(output), ProviderError)
 
 
 # --- answers that nobody should give
 
-SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
-TOKENS = st.sampled_from(["f", "x", "{", '{"a":1}', " ", "\ud83d", "\ude00", "é", "m", "[DONE]"])
-VALUES: st.SearchStrategy[Any] = st.recursive(
-    SCALARS | TOKENS,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TOKENS, inner, max_size=3),
-    max_leaves=5,
-)
-
-
-def odd(usual: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """Mostly what is expected, sometimes anything."""
-    return st.one_of(usual, usual, usual, VALUES)
-
-
-def objects(**members: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    return odd(st.fixed_dictionaries({}, optional={k: odd(v) for k, v in members.items()}))
+ODD = Odd()
+VALUES, objects = ODD.values, ODD.objects
 
 
 ODD_PARTS = st.lists(
@@ -246,51 +228,23 @@ ODD_EVENTS = objects(
 )
 
 
-@st.composite
-def streams(draw: st.DrawFn) -> bytes:
-    """An event stream of odd events, with an ending or without."""
-    text = ""
-    for event in draw(st.lists(ODD_EVENTS, max_size=8)):
-        text += draw(st.sampled_from(["", "", ": ping\n", "event: ping\n"]))
-        text += f"data: {json.dumps(event)}" + draw(st.sampled_from(["\n\n", "\r\n\r\n", "\n"]))
-    end = json.dumps({"type": "response.completed", "response": {"status": "completed"}})
-    text += draw(st.sampled_from(["", f"data: {end}\n\n", "data: [DONE]\n\n", "data: {"]))
-    return text.encode()
+END = json.dumps({"type": "response.completed", "response": {"status": "completed"}})
+STREAMS = event_streams(
+    ODD_EVENTS,
+    ["", f"data: {END}\n\n", "data: [DONE]\n\n", "data: {"],
+)
 
 
-@given(streams(), st.lists(st.integers(0, 500), max_size=5))
+@given(STREAMS, st.lists(st.integers(0, 500), max_size=5))
 def test_any_stream_has_one_outcome_however_it_is_cut(data: bytes, places: list[int]) -> None:
-    whole = drive_responses([data])
-    pieces = cut(data, [place % (len(data) + 1) for place in places])
-    assert whole.shape == drive_responses(pieces).shape
-    assert whole.shape == drive_responses(bytewise(data)).shape
+    check_cuts(drive_responses, data, places)
 
 
-@given(streams())
+@given(STREAMS)
 def test_any_answer_is_told_by_its_deltas_and_can_be_stored(data: bytes) -> None:
-    outcome = drive_responses([data])
-    if outcome.response is not None:
-        assert outcome.told == outcome.said
-    message = outcome.message
-    assert message == load_message(dump_message(message))
-    ids = [call.id for call in message.tool_calls]
-    assert all(ids)
-    assert len(set(ids)) == len(ids)
+    check_told(drive_responses([data]))
 
 
 @given(ODD_RESPONSES)
 def test_any_plain_answer_is_a_response_or_a_provider_error(answer: Any) -> None:
-    failure: Exception | None = None
-    try:
-        found = decode_response(
-            json.dumps(answer).encode(),
-            request=Request(()),
-            dialect=dialect_named("openai"),
-            headers={},
-            secret="",
-        )
-    except ProviderError as error:
-        failure = error
-    else:
-        assert found.message == load_message(dump_message(found.message))
-    assert failure is None or str(failure)
+    check_plain(decode_responses, answer)

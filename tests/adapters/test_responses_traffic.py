@@ -6,13 +6,11 @@ repository.
 
 from __future__ import annotations
 
-import gzip
 import json
 import random
 from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -29,37 +27,17 @@ from golem_adapters.openai_responses.response import decode_response
 from tests.adapters.driving import bytewise, cut, drive_responses
 from tests.adapters.encoding import check
 from tests.adapters.recorded_responses import NoPlaceError, canonical, request_of
+from tests.recordings import Place, Row, body_in, recorded, sources
 
-Row = dict[str, Any]
 Item = dict[str, Any]
 
-HERE = Path(__file__).parents[1] / "data" / "traffic" / "openai_responses.jsonl.gz"
-WHOLE = Path(__file__).parents[3] / "shared" / "traffic" / "exchanges.jsonl.gz"
 
-SOURCES = [
-    pytest.param(HERE, id="selection"),
-    pytest.param(
-        WHOLE,
-        id="whole",
-        marks=pytest.mark.skipif(
-            not WHOLE.exists(), reason="the whole recordings are not beside the repository"
-        ),
-    ),
-]
+SOURCES = sources("openai_responses")
 
 
 @cache
-def rows(place: Path) -> list[Row]:
-    if not place.exists():
-        return []
-    with gzip.open(place, "rt") as lines:
-        found: list[Row] = [json.loads(line) for line in lines]
-    return [row for row in found if row["api"] == "openai.responses"]
-
-
-def body_of(row: Row) -> bytes:
-    answer = row["response"]
-    return (answer if isinstance(answer, str) else json.dumps(answer)).encode()
+def rows(place: Place) -> list[Row]:
+    return [row for row in recorded(place) if row["api"] == "openai.responses"]
 
 
 def decode(body: bytes) -> Response:
@@ -84,12 +62,12 @@ def said_by(message: AssistantMessage) -> tuple[str, list[tuple[str, str, str]]]
 
 
 @pytest.mark.parametrize("place", SOURCES)
-def test_every_plain_answer_decodes(place: Path) -> None:
+def test_every_plain_answer_decodes(place: Place) -> None:
     count = 0
     for row in rows(place):
         if row["status"] != 200 or row["stream"]:
             continue
-        answer, response = json.loads(body_of(row)), decode(body_of(row))
+        answer, response = json.loads(body_in(row)), decode(body_in(row))
         assert said_in(answer["output"]) == said_by(response.message)
         counted = answer["usage"] or {}
         assert counted.get("input_tokens", 0) == response.usage.input_tokens
@@ -104,14 +82,14 @@ def test_every_plain_answer_decodes(place: Path) -> None:
 
 @pytest.mark.parametrize("place", SOURCES)
 def test_every_stream_decodes_the_same_however_it_is_cut_and_as_a_plain_answer(
-    place: Path,
+    place: Place,
 ) -> None:
     dice = random.Random(7)
     count = 0
     for row in rows(place):
         if row["status"] != 200 or not row["stream"]:
             continue
-        data = body_of(row)
+        data = body_in(row)
         places = [dice.randrange(len(data)) for _ in range(dice.randrange(1, 40))]
         outcomes = [
             drive_responses([data]),
@@ -146,12 +124,12 @@ def last_response(data: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("place", SOURCES)
-def test_without_the_last_response_the_pieces_say_the_same(place: Path) -> None:
+def test_without_the_last_response_the_pieces_say_the_same(place: Place) -> None:
     for row in rows(place):
         if row["status"] != 200 or not row["stream"]:
             continue
-        events = list(events_of(body_of(row)))
-        whole = drive_responses([body_of(row)]).message
+        events = list(events_of(body_in(row)))
+        whole = drive_responses([body_in(row)]).message
         output, events[-1]["response"]["output"] = events[-1]["response"]["output"], []
         data = "".join(f"data: {json.dumps(event)}\n\n" for event in events).encode()
         pieced = drive_responses([data])
@@ -166,12 +144,12 @@ def test_without_the_last_response_the_pieces_say_the_same(place: Path) -> None:
 
 
 @pytest.mark.parametrize("place", SOURCES)
-def test_every_stream_that_is_cut_keeps_what_had_come(place: Path) -> None:
+def test_every_stream_that_is_cut_keeps_what_had_come(place: Place) -> None:
     dice = random.Random(11)
     for row in rows(place):
         if row["status"] != 200 or not row["stream"]:
             continue
-        data = body_of(row)
+        data = body_in(row)
         end = dice.randrange(data.rfind(b"event: response."))
         outcome = drive_responses([data[:end]])
         assert isinstance(outcome.error, ProviderError)
@@ -181,12 +159,12 @@ def test_every_stream_that_is_cut_keeps_what_had_come(place: Path) -> None:
 
 
 @pytest.mark.parametrize("place", SOURCES)
-def test_every_error_body_says_what_is_wrong(place: Path) -> None:
+def test_every_error_body_says_what_is_wrong(place: Place) -> None:
     count = 0
     for row in rows(place):
         if row["status"] < 400:
             continue
-        data = body_of(row)
+        data = body_in(row)
         error = http_error(row["status"], row["headers"], data, now=0.0, secret="")
         said = json.loads(data)["error"]
         assert isinstance(error, APIError)
@@ -212,7 +190,7 @@ def dialect_of(row: Row) -> ResponsesDialect:
     return dialect_named(DIALECTS.get(row["host"], "openai"))
 
 
-def asked(place: Path) -> Iterator[tuple[Row, bytes]]:
+def asked(place: Place) -> Iterator[tuple[Row, bytes]]:
     """The rows whose requests golem's messages have a place for, and what golem writes."""
     for row in rows(place):
         try:
@@ -243,7 +221,7 @@ def sent_for(body: Row, dialect: ResponsesDialect) -> bytes:
 
 
 @pytest.mark.parametrize("place", SOURCES)
-def test_recorded_requests_are_written_as_others_wrote_them(place: Path) -> None:
+def test_recorded_requests_are_written_as_others_wrote_them(place: Place) -> None:
     count = 0
     for row, written in asked(place):
         body = json.loads(written)
@@ -261,7 +239,7 @@ def test_recorded_requests_are_written_as_others_wrote_them(place: Path) -> None
 
 
 @pytest.mark.parametrize("place", SOURCES)
-def test_requests_that_grow_stay_append_only(place: Path) -> None:
+def test_requests_that_grow_stay_append_only(place: Place) -> None:
     count = 0
     by_file: dict[str, list[tuple[Row, bytes]]] = {}
     for row, written in asked(place):

@@ -1,4 +1,4 @@
-"""Every test that takes an `api` runs over each."""
+"""Every test that takes an `api` runs over each, unless it says over which."""
 
 from __future__ import annotations
 

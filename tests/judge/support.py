@@ -1,4 +1,4 @@
-"""The two APIs with their adapters and judges, and what tests ask of both."""
+"""All APIs with their adapters and judges, and what tests ask of each."""
 
 from __future__ import annotations
 
@@ -14,8 +14,15 @@ import pytest
 from golem.errors import ProviderError
 from golem.messages import AssistantMessage, ToolCall, UserMessage
 from golem.model import Request, Response
-from golem.testing.judge import ChatJudge, Judge, ResponsesJudge
-from golem_adapters import OpenAI, OpenAIResponses
+from golem.testing.judge import (
+    AnthropicJudge,
+    BedrockJudge,
+    ChatJudge,
+    GeminiJudge,
+    Judge,
+    ResponsesJudge,
+)
+from golem_adapters import Anthropic, Bedrock, Gemini, OpenAI, OpenAIResponses
 
 ASK = Request([UserMessage("hi")])
 TEXT = "One two three four five six seven."
@@ -44,9 +51,27 @@ class API:
 
 
 APIS = {
-    "chat": API("chat", ChatJudge, OpenAI),
-    "responses": API("responses", ResponsesJudge, OpenAIResponses),
+    api.name: api
+    for api in (
+        API("anthropic", AnthropicJudge, Anthropic),
+        API("bedrock", BedrockJudge, Bedrock),
+        API("chat", ChatJudge, OpenAI),
+        API("gemini", GeminiJudge, Gemini),
+        API("responses", ResponsesJudge, OpenAIResponses),
+    )
 }
+
+
+def over(*names: str) -> pytest.MarkDecorator:
+    """Has a test that takes an `api` run over these; without, it runs over all."""
+    return pytest.mark.parametrize("api", [APIS[name] for name in names], ids=names)
+
+
+OPENAI = ("chat", "responses")
+CLAUDES = ("anthropic", "bedrock")
+with_ids = over(*CLAUDES, *OPENAI)
+"""Over all but Gemini, which streams calls whole, has no terminator, and no header to wait by."""
+
 both_ways = pytest.mark.parametrize("stream", [False, True], ids=["plain", "streamed"])
 
 

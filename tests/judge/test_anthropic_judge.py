@@ -20,26 +20,13 @@ from golem.testing.judge import AnthropicJudge, BedrockJudge, BedrockProvider, J
 from golem.testing.judge.bedrock_frames import frame
 from golem.usage import Usage
 from golem_adapters import Anthropic, AWSCredentials, Bedrock
-from tests.judge import test_server as servers
-from tests.judge.anthropic_apis import APIS
-from tests.judge.support import ANSWER, API, ASK, both_ways, read
-
-test_a_helpful_model_calls_the_tool_it_has_to = (
-    servers.test_a_helpful_model_calls_the_tool_it_has_to
-)
-test_a_judge_ends_with_its_block = servers.test_a_judge_ends_with_its_block_whatever_is_open
+from tests.judge.support import ANSWER, API, APIS, ASK, CLAUDES, both_ways, over, read
 
 USER = {"role": "user", "content": "hi"}
 MESSAGES = {"model": "m", "max_tokens": 5, "messages": [USER]}
 CONVERSE = {"messages": [{"role": "user", "content": [{"text": "hi"}]}]}
 CLAUDE = "us.anthropic.claude-sonnet-4-5-20250929-v1:0"
 WEATHER = ToolSpec("f", "", {"type": "object", "properties": {}})
-
-
-@pytest.fixture(params=sorted(APIS))
-def api(request: pytest.FixtureRequest) -> API:
-    """One of the two after the other."""
-    return APIS[request.param]
 
 
 async def posted(judge: Judge, path: str, body: Any, **headers: str) -> httpx.Response:
@@ -144,6 +131,7 @@ async def test_a_model_that_can_be_none_is_refused_as_it_was() -> None:
         assert refused.headers["x-amzn-errortype"].startswith("ValidationException")
 
 
+@over(*CLAUDES)
 async def test_tokens_are_counted_and_no_answer_is_spent_on_it(api: API) -> None:
     async with api.judge_type(["Hi."]) as judge:
         model = api.model(judge)
@@ -154,6 +142,7 @@ async def test_tokens_are_counted_and_no_answer_is_spent_on_it(api: API) -> None
     assert judge.violations == []
 
 
+@over(*CLAUDES)
 async def test_a_violation_is_answered_and_the_connection_is_kept(api: API) -> None:
     """A request by hand, of which an adapter would make no such thing."""
     orphan: Any = {"type": "tool_result", "tool_use_id": "x", "content": "y"}
@@ -175,6 +164,7 @@ async def test_a_violation_is_answered_and_the_connection_is_kept(api: API) -> N
 
 
 @both_ways
+@over(*CLAUDES)
 async def test_answers_are_one_for_each_request_and_then_a_helpful_models(
     api: API, stream: bool
 ) -> None:
@@ -188,6 +178,7 @@ async def test_answers_are_one_for_each_request_and_then_a_helpful_models(
     assert heard[0].usage.output_tokens > 0
 
 
+@over(*CLAUDES)
 async def test_plain_and_streamed_answers_are_the_same(api: API) -> None:
     said = Response(
         AssistantMessage(

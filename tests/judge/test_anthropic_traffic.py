@@ -6,7 +6,6 @@ recordings is committed; the whole set is used where it lies beside the reposito
 
 from __future__ import annotations
 
-import gzip
 import json
 from functools import cache
 from typing import Any
@@ -14,7 +13,7 @@ from typing import Any
 import pytest
 
 from golem.testing.judge import AnthropicProvider, BedrockProvider, Provider, Violation
-from tests.judge.test_traffic import DATA, SOURCES, WHOLE, Row
+from tests.recordings import Place, Row, recorded, sources
 
 PROVIDERS: dict[str, Provider] = {
     "anthropic.messages": AnthropicProvider(),
@@ -23,27 +22,20 @@ PROVIDERS: dict[str, Provider] = {
     "bedrock.converse-stream": BedrockProvider(),
     "bedrock.count-tokens": BedrockProvider(),
 }
-PLACES = [
-    pytest.param(
-        (DATA / "anthropic_messages.jsonl.gz", DATA / "bedrock_converse.jsonl.gz"), id="selection"
-    ),
-    pytest.param((WHOLE,), id="whole", marks=SOURCES[1].marks),
-]
+SOURCES = sources("anthropic_messages", "bedrock_converse")
 NOT_SHOWN = ("model: ", "doesn't support counting tokens", "expected tags: 'bash_20250124'")
 """Words of refusals for what no request shows: which models there are, which of them are counted
 for, and (the last) what is wrong with a body of another API, which is counted in its stead."""
 
 
 @cache
-def rows(places: tuple[Any, ...]) -> list[tuple[Row, Any]]:
+def rows(place: Place) -> list[tuple[Row, Any]]:
     """The exchanges with their decoded bodies, but for those that the recorder cut."""
-    found: list[tuple[Row, Any]] = []
-    for place in places:
-        with gzip.open(place, "rt") as lines:
-            for row in map(json.loads, lines):
-                if row["api"] in PROVIDERS and (body := decoded(row["request"])) is not None:
-                    found.append((row, body))
-    return found
+    return [
+        (row, body)
+        for row in recorded(place)
+        if row["api"] in PROVIDERS and (body := decoded(row["request"])) is not None
+    ]
 
 
 def decoded(request: Any) -> Any:
@@ -60,18 +52,18 @@ def judged(row: Row, body: Any) -> list[Violation]:
     return provider.judge_request(row["path"], headers, body, {})
 
 
-@pytest.mark.parametrize("places", PLACES)
-def test_what_a_provider_took_is_taken(places: tuple[Any, ...]) -> None:
-    taken = [(row, body) for row, body in rows(places) if row["status"] == 200]
+@pytest.mark.parametrize("place", SOURCES)
+def test_what_a_provider_took_is_taken(place: Place) -> None:
+    taken = [(row, body) for row, body in rows(place) if row["status"] == 200]
     refused = [(row["file"], list(map(str, judged(row, body)))) for row, body in taken]
     assert [found for found in refused if found[1]] == []
     assert len(taken) > 30
 
 
-@pytest.mark.parametrize("places", PLACES)
-def test_what_a_provider_refused_is_refused_in_its_words(places: tuple[Any, ...]) -> None:
+@pytest.mark.parametrize("place", SOURCES)
+def test_what_a_provider_refused_is_refused_in_its_words(place: Place) -> None:
     count = 0
-    for row, body in rows(places):
+    for row, body in rows(place):
         if row["status"] == 200:
             continue
         said = decoded(row["response"])

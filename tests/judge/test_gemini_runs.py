@@ -1,8 +1,7 @@
-"""Gemini over sockets, at a server that does wrong: what the tests of all judges ask, and its own.
+"""Gemini over sockets, at a server that does wrong, where it differs from every other API.
 
-The tests of `test_misbehavior`, `test_runs`, `test_server` and `test_bounds` that hold for every
-API run here over Gemini; where Gemini differs (no terminator, whole calls, the delay in the body)
-it has its own.
+It has no terminator, calls come whole, and the delay stands in the body. What holds for all is in
+`test_misbehavior`, `test_runs`, `test_server` and `test_bounds`.
 """
 
 from __future__ import annotations
@@ -19,73 +18,13 @@ from golem.model import Request, Response
 from golem.testing.judge import GeminiJudge, GeminiProvider, Judge, misbehave
 from golem.usage import Usage
 from golem_adapters import Gemini
-from tests.judge import test_bounds, test_misbehavior, test_runs, test_server
-from tests.judge.support import API, ASK, TEXT, both_ways, failure, outcome, read
+from tests.judge.support import APIS, ASK, TEXT, both_ways, failure, outcome, read
+from tests.judge.test_misbehavior import HARMLESS
 
 ANSWER = AssistantMessage(TEXT)
 
 
-def model(name: str, *, base_url: str, **options: Any) -> Gemini:
-    return Gemini(name, base_url=base_url, **options)
-
-
-GEMINI = API("gemini", GeminiJudge, model)
-
-
-@pytest.fixture
-def api() -> API:
-    """The API that the tests of all judges are run over."""
-    return GEMINI
-
-
-# --- what holds everywhere (collected here once more, over the fixture above)
-
-test_a_kept_connection_is_used_again = test_misbehavior.test_a_kept_connection_is_used_again
-test_an_error_that_quotes_the_key_is_blanked = (
-    test_misbehavior.test_an_error_that_quotes_the_key_is_blanked
-)
-test_the_key_never_arrives_at_another_host = (
-    test_misbehavior.test_the_key_never_arrives_at_another_host
-)
-test_a_plain_answer_cut_anywhere_is_a_transport_error = (
-    test_misbehavior.test_a_plain_answer_cut_anywhere_is_a_transport_error
-)
-test_a_page_of_status_200_is_a_protocol_error = (
-    test_misbehavior.test_a_page_of_status_200_is_a_protocol_error
-)
-test_no_body_at_all_is_an_error = test_misbehavior.test_no_body_at_all_is_an_error
-test_text_with_bytes_that_are_no_utf8_is_read_as_replacements = (
-    test_misbehavior.test_text_with_bytes_that_are_no_utf8_is_read_as_replacements
-)
-test_a_new_connection_that_dies_under_a_request_is_a_transport_error = (
-    test_misbehavior.test_a_new_connection_that_dies_under_a_request_is_a_transport_error
-)
-test_a_server_that_stops_reading_is_given_up = (
-    test_misbehavior.test_a_server_that_stops_reading_is_given_up
-)
-test_a_silent_server_is_given_up = test_misbehavior.test_a_silent_server_is_given_up
-test_cancelling_closes_the_connection = test_misbehavior.test_cancelling_closes_the_connection
-test_leaving_a_stream_closes_the_connection = (
-    test_misbehavior.test_leaving_a_stream_closes_the_connection
-)
-test_a_server_that_fails_twice_is_asked_a_third_time = (
-    test_runs.test_a_server_that_fails_twice_is_asked_a_third_time
-)
-test_what_a_dying_stream_had_said_is_evidence_and_is_not_asked_for_again = (
-    test_runs.test_what_a_dying_stream_had_said_is_evidence_and_is_not_asked_for_again
-)
-test_a_helpful_model_calls_the_tool_it_has_to = (
-    test_server.test_a_helpful_model_calls_the_tool_it_has_to
-)
-test_a_helpful_model_follows_the_schema = test_server.test_a_helpful_model_follows_the_schema
-test_a_judge_ends_with_its_block_whatever_is_open = (
-    test_server.test_a_judge_ends_with_its_block_whatever_is_open
-)
-small_bounds = test_bounds.small_bounds
-test_too_much_of_anything_is_an_error_and_not_kept = (
-    test_bounds.test_too_much_of_anything_is_an_error_and_not_kept
-)
-test_a_reader_may_leave_an_endless_stream = test_bounds.test_a_reader_may_leave_an_endless_stream
+GEMINI = APIS["gemini"]
 
 
 # --- refusals
@@ -166,9 +105,9 @@ async def test_a_body_that_breaks_a_rule_gets_googles_error_and_another_address_
 
 
 @both_ways
-@pytest.mark.parametrize("name", test_misbehavior.HARMLESS)
+@pytest.mark.parametrize("name", HARMLESS)
 async def test_an_odd_but_whole_answer_is_taken(name: str, stream: bool) -> None:
-    async with GEMINI.judge(test_misbehavior.HARMLESS[name], ANSWER) as judge:
+    async with GEMINI.judge(HARMLESS[name], ANSWER) as judge:
         answer = await (read(GEMINI.model(judge)) if stream else GEMINI.model(judge).generate(ASK))
         assert answer.message == ANSWER
     assert judge.violations == []

@@ -6,40 +6,21 @@ repository.
 
 from __future__ import annotations
 
-import gzip
 import json
 from functools import cache
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from golem.testing.judge import GeminiProvider, Violation
 from golem.testing.judge.gemini_words import error_body
+from tests.recordings import Place, Row, recorded, sources
 
-Row = dict[str, Any]
-
-HERE = Path(__file__).parents[1] / "data" / "traffic" / "gemini.jsonl.gz"
-WHOLE = Path(__file__).parents[3] / "shared" / "traffic" / "exchanges.jsonl.gz"
-SOURCES = [
-    pytest.param(HERE, id="selection"),
-    pytest.param(
-        WHOLE,
-        id="whole",
-        marks=pytest.mark.skipif(
-            not WHOLE.exists(), reason="the whole recordings are not beside the repository"
-        ),
-    ),
-]
+SOURCES = sources("gemini")
 
 
 @cache
-def rows(place: Path) -> list[Row]:
-    if not place.exists():
-        return []
-    with gzip.open(place, "rt") as lines:
-        found: list[Row] = [json.loads(line) for line in lines]
-    return [row for row in found if row["api"].startswith("gemini.") and row["request"]]
+def rows(place: Place) -> list[Row]:
+    return [row for row in recorded(place) if row["api"].startswith("gemini.") and row["request"]]
 
 
 def provider_of(row: Row) -> GeminiProvider:
@@ -54,7 +35,7 @@ def judged(row: Row) -> list[Violation]:
 
 
 @pytest.mark.parametrize("place", SOURCES)
-def test_what_google_took_is_taken(place: Path) -> None:
+def test_what_google_took_is_taken(place: Place) -> None:
     taken = [row for row in rows(place) if row["status"] == 200]
     refused = [(row["file"], list(map(str, found))) for row in taken if (found := judged(row))]
     assert refused == []
@@ -62,12 +43,12 @@ def test_what_google_took_is_taken(place: Path) -> None:
 
 
 @pytest.mark.parametrize("place", SOURCES)
-def test_every_recorded_address_is_one_that_is_served(place: Path) -> None:
+def test_every_recorded_address_is_one_that_is_served(place: Place) -> None:
     assert all(GeminiProvider().serves(row["path"].partition("?")[0]) for row in rows(place))
 
 
 @pytest.mark.parametrize("place", SOURCES)
-def test_a_wrong_key_is_refused_as_google_does(place: Path) -> None:
+def test_a_wrong_key_is_refused_as_google_does(place: Place) -> None:
     """The one recorded refusal that no name of a model and no address elsewhere explains."""
     said = [json.loads(row["response"]) for row in rows(place) if is_about_the_key(row)]
     assert said == [GeminiProvider().refused_key("AIza-wrong").body]
@@ -78,7 +59,7 @@ def is_about_the_key(row: Row) -> bool:
 
 
 @pytest.mark.parametrize("place", SOURCES)
-def test_errors_have_the_recorded_shape(place: Path) -> None:
+def test_errors_have_the_recorded_shape(place: Place) -> None:
     for row in rows(place):
         if row["status"] != 404:
             continue

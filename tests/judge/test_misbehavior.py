@@ -21,7 +21,21 @@ from golem.model import Request, Response
 from golem.testing.judge import ChatJudge, Misbehavior, misbehave
 from golem.testing.judge.reply import plain
 from golem_adapters import OpenAI
-from tests.judge.support import ANSWER, API, ASK, TEXT, both_ways, failure, outcome, read
+from tests.judge.support import (
+    ANSWER,
+    API,
+    APIS,
+    ASK,
+    CLAUDES,
+    OPENAI,
+    TEXT,
+    both_ways,
+    failure,
+    outcome,
+    over,
+    read,
+    with_ids,
+)
 
 WHOLE = b'{"choices":[{"index":0,"message":{"content":"Hi."},"finish_reason":"stop"}]}'
 
@@ -45,7 +59,15 @@ HARMLESS: dict[str, Misbehavior] = {
 
 
 @both_ways
-@pytest.mark.parametrize("name", HARMLESS)
+@pytest.mark.parametrize(
+    ("api", "name"),
+    [
+        pytest.param(APIS[api], name, id=f"{api}-{name}")
+        for api in (*CLAUDES, *OPENAI)
+        for name in HARMLESS
+        if (api, name) != ("bedrock", "carriage returns")  # frames are no lines
+    ],
+)
 async def test_an_odd_but_whole_answer_is_taken(api: API, name: str, stream: bool) -> None:
     async with api.judge(HARMLESS[name]) as judge:
         model = api.model(judge)
@@ -92,6 +114,7 @@ async def test_a_kept_connection_is_used_again(api: API) -> None:
         (misbehave.html_page(403), 403, None, False, None),
     ],
 )
+@over(*OPENAI)
 async def test_a_refusal_tells_whether_and_when_to_try_again(
     api: API,
     wrong: Misbehavior,
@@ -112,6 +135,7 @@ async def test_a_refusal_tells_whether_and_when_to_try_again(
 
 
 @both_ways
+@with_ids
 async def test_a_date_to_try_again_at_is_a_number_of_seconds(api: API, stream: bool) -> None:
     date = formatdate(time() + 30, usegmt=True)
     async with api.judge(misbehave.rate_limited(date)) as judge:
@@ -123,6 +147,7 @@ async def test_a_date_to_try_again_at_is_a_number_of_seconds(api: API, stream: b
 
 @both_ways
 @pytest.mark.parametrize("key", ["", "sk-wrong-0123456789"])
+@over(*OPENAI)
 async def test_a_wrong_key_is_the_providers_401(api: API, key: str, stream: bool) -> None:
     async with api.judge(None) as judge:
         model = api.model(judge, api_key=key)
@@ -164,6 +189,7 @@ async def test_another_host_would_have_noticed_the_key() -> None:
 # --- answers that are not whole
 
 
+@with_ids
 async def test_a_stream_cut_anywhere_is_whole_or_an_error_with_what_had_come(api: API) -> None:
     async with api.judge(None) as judge:
         await read(api.model(judge))
@@ -195,6 +221,7 @@ async def test_a_plain_answer_cut_anywhere_is_a_transport_error(api: API) -> Non
         assert error.retryable
 
 
+@over(*OPENAI)
 async def test_a_stream_without_its_end_is_a_transport_error(api: API) -> None:
     count = 3 if api.name == "chat" else 1
     async with api.judge(misbehave.without_end(count)) as judge:
@@ -204,6 +231,7 @@ async def test_a_stream_without_its_end_is_a_transport_error(api: API) -> None:
     assert error.partial.content == TEXT
 
 
+@over(*OPENAI)
 async def test_an_error_in_the_middle_of_a_stream_keeps_what_had_come(api: API) -> None:
     wrong = misbehave.error_event(8, "Overloaded, sorry.", code="server_error")
     async with api.judge(wrong) as judge:
@@ -219,6 +247,7 @@ async def test_an_error_in_the_middle_of_a_stream_keeps_what_had_come(api: API) 
     assert TEXT.startswith(error.partial.content)
 
 
+@with_ids
 async def test_an_error_in_a_plain_answer_of_status_200_is_an_error(api: API) -> None:
     async with api.judge(misbehave.error_event(message="No.", code="server_error")) as judge:
         error = await failure(api.model(judge), judge, stream=False)
@@ -246,12 +275,14 @@ async def test_a_plain_answer_to_the_wish_for_a_stream_is_taken() -> None:
     assert answer.message.content == "Hi."
 
 
+@with_ids
 async def test_bytes_that_are_no_utf8_never_pass_for_an_answer(api: API) -> None:
     async with api.judge(misbehave.invalid_utf8(6)) as judge:
         error = await failure(api.model(judge), judge, stream=True)
     assert isinstance(error, ProtocolError)
 
 
+@over("anthropic", "gemini", *OPENAI)
 async def test_text_with_bytes_that_are_no_utf8_is_read_as_replacements(api: API) -> None:
     async with api.judge(misbehave.replaced(b"three", b"thr\xff\xfee")) as judge:
         answer = await read(api.model(judge))
@@ -267,6 +298,7 @@ LONG = Request([UserMessage("x" * 20_000_000)])
 """More than fits into the buffers on the way."""
 
 
+@with_ids
 async def test_a_kept_connection_that_dies_under_a_request_is_replaced(api: API) -> None:
     async with api.judge([None, misbehave.drops_request()]) as judge:
         for _ in range(2):
@@ -276,6 +308,7 @@ async def test_a_kept_connection_that_dies_under_a_request_is_replaced(api: API)
 
 
 @pytest.mark.parametrize("after", [0, 100_000, 10_000_000])
+@with_ids
 async def test_a_kept_connection_that_dies_in_the_middle_of_a_body_is_replaced(
     api: API, after: int
 ) -> None:

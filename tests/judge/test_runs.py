@@ -15,7 +15,7 @@ import tenacity
 from golem import Agent, AssistantMessage, Partial, Result, RunError, Timeouts, ToolCall, tool
 from golem.errors import APIError, ProtocolError, TransportError
 from golem.testing.judge import Judge, Misbehavior, misbehave
-from tests.judge.support import API, TEXT
+from tests.judge.support import API, APIS, CLAUDES, OPENAI, TEXT, with_ids
 
 AT_ONCE = tenacity.AsyncRetrying(
     retry=tenacity.retry_if_exception(lambda error: getattr(error, "retryable", False)),
@@ -92,19 +92,26 @@ async def test_a_server_that_fails_twice_is_asked_a_third_time(
     assert judge.violations == []
 
 
+FOR_GOOD: list[tuple[Misbehavior, type[Exception], int]] = [
+    (misbehave.status(503), APIError, 3),
+    (misbehave.status(400), APIError, 1),
+    (misbehave.rate_limited("0.01"), APIError, 3),
+    (misbehave.quotes_the_key(), APIError, 1),
+    (misbehave.redirects(), APIError, 1),
+    (misbehave.html_page(200), ProtocolError, 1),
+    (misbehave.cut_at(0), TransportError, 3),
+    (misbehave.drops_request(50), TransportError, 4),
+]
+NO_QUOTA: tuple[Misbehavior, type[Exception], int] = (misbehave.out_of_quota(), APIError, 1)
+"""Only OpenAI's own code for it says that waiting does not help."""
+
+
 @both_ways
 @pytest.mark.parametrize(
-    ("wrong", "kind", "times"),
+    ("api", "wrong", "kind", "times"),
     [
-        (misbehave.status(503), APIError, 3),
-        (misbehave.status(400), APIError, 1),
-        (misbehave.rate_limited("0.01"), APIError, 3),
-        (misbehave.out_of_quota(), APIError, 1),
-        (misbehave.quotes_the_key(), APIError, 1),
-        (misbehave.redirects(), APIError, 1),
-        (misbehave.html_page(200), ProtocolError, 1),
-        (misbehave.cut_at(0), TransportError, 3),
-        (misbehave.drops_request(50), TransportError, 4),
+        *((APIS[name], *case) for name in (*CLAUDES, *OPENAI) for case in FOR_GOOD),
+        *((APIS[name], *NO_QUOTA) for name in OPENAI),
     ],
 )
 async def test_a_run_keeps_what_it_had_when_a_later_request_fails_for_good(
@@ -158,6 +165,7 @@ async def test_what_a_dying_stream_had_said_is_evidence_and_is_not_asked_for_aga
     assert judge.violations == []
 
 
+@with_ids
 async def test_a_half_received_call_is_evidence_and_is_never_executed(api: API) -> None:
     place = "x" * 400
     asks = AssistantMessage(tool_calls=(ToolCall.of("c", "look", f'{{"place": "{place}"}}'),))

@@ -24,7 +24,7 @@ from golem.testing.judge import (
     misbehave,
 )
 from golem.usage import Usage
-from tests.judge.support import ANSWER, API, ASK, TEXT, both_ways, read
+from tests.judge.support import ANSWER, API, ASK, OPENAI, TEXT, both_ways, over, read
 
 BODY = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
 TOOL = ToolSpec("f", "", {"type": "object", "properties": {"n": {"type": "integer"}}})
@@ -128,6 +128,7 @@ async def test_no_key_is_asked_for_where_there_is_none() -> None:
 
 
 @both_ways
+@over(*OPENAI)
 async def test_answers_are_one_for_each_request_and_then_a_helpful_models(
     api: API, stream: bool
 ) -> None:
@@ -142,6 +143,7 @@ async def test_answers_are_one_for_each_request_and_then_a_helpful_models(
     assert heard[0].usage.output_tokens > 0
 
 
+@over(*OPENAI)
 async def test_an_answer_may_be_always_the_same_or_a_function_of_the_body(api: API) -> None:
     async with api.judge_type("same") as judge:
         model = api.model(judge)
@@ -162,6 +164,7 @@ async def test_a_helpful_model_calls_the_tool_it_has_to(
     assert (call.name, call.args) == ("f", "{}")
 
 
+@over("gemini", *OPENAI)
 async def test_a_helpful_model_follows_the_schema(api: API) -> None:
     properties = {
         "a": {"type": "string"},
@@ -181,6 +184,7 @@ async def test_a_helpful_model_follows_the_schema(api: API) -> None:
     assert json.loads(answer.message.content) == {"a": "Paris", "b": "x", "c": [5], "d": True}
 
 
+@over(*OPENAI)
 async def test_the_same_request_gets_the_same_answer_plain_and_streamed(api: API) -> None:
     async with api.judge_type(ANSWER) as judge:
         plain, streamed = await api.model(judge).generate(ASK), await read(api.model(judge))
@@ -188,6 +192,7 @@ async def test_the_same_request_gets_the_same_answer_plain_and_streamed(api: API
     assert plain.message == streamed.message
 
 
+@over(*OPENAI)
 async def test_a_violation_is_answered_and_the_connection_is_kept(api: API) -> None:
     async with api.judge_type() as judge:
         orphan = {"role": "tool", "tool_call_id": "x", "content": "y"}
@@ -257,6 +262,7 @@ def test_a_provider_has_to_say_what_none_shares() -> None:
         Half()  # type: ignore[abstract]
 
 
+@over(*OPENAI)
 async def test_a_judge_over_a_provider_is_the_judge_of_its_api(api: API) -> None:
     async with Judge(ChatProvider("mistral"), "Hi.") as judge:
         assert (await posted(judge, json=BODY)).status_code == 200
@@ -264,6 +270,7 @@ async def test_a_judge_over_a_provider_is_the_judge_of_its_api(api: API) -> None
         assert (refused.status_code, refused.json()["object"]) == (422, "error")
 
 
+@over(*OPENAI)
 async def test_what_is_done_wrong_is_one_for_each_request_and_then_nothing(api: API) -> None:
     async with api.judge([None, misbehave.status(500), None]) as judge:
         model = api.model(judge)

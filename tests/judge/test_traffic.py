@@ -6,32 +6,15 @@ repository. Only servers there are rules for count.
 
 from __future__ import annotations
 
-import gzip
 import json
 from functools import cache
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from golem.testing.judge import Violation, judge_chat, judge_responses
+from tests.recordings import Place, Row, recorded, sources
 
-Row = dict[str, Any]
-
-DATA = Path(__file__).parents[1] / "data" / "traffic"
-WHOLE = Path(__file__).parents[3] / "shared" / "traffic" / "exchanges.jsonl.gz"
-SOURCES = [
-    pytest.param(
-        (DATA / "openai_chat.jsonl.gz", DATA / "openai_responses.jsonl.gz"), id="selection"
-    ),
-    pytest.param(
-        (WHOLE,),
-        id="whole",
-        marks=pytest.mark.skipif(
-            not WHOLE.exists(), reason="the whole recordings are not beside the repository"
-        ),
-    ),
-]
+SOURCES = sources("openai_chat", "openai_responses")
 CHAT = {
     "api.openai.com": "openai",
     "api.groq.com": "groq",
@@ -47,14 +30,14 @@ NOT_SHOWN = ("model", "downloading", "unsupported", "uploaded", "validation fail
 
 
 @cache
-def rows(places: tuple[Path, ...]) -> list[Row]:
+def rows(place: Place) -> list[Row]:
     """The exchanges with servers that there are rules for."""
-    found: list[Row] = []
-    for place in places:
-        with gzip.open(place, "rt") as lines:
-            found += [json.loads(line) for line in lines]
     hosts = {"openai.chat": CHAT, "openai.responses": RESPONSES}
-    return [row for row in found if row["host"] in hosts.get(row["api"], {}) and row["request"]]
+    return [
+        row
+        for row in recorded(place)
+        if row["host"] in hosts.get(row["api"], {}) and row["request"]
+    ]
 
 
 def judged(row: Row) -> list[Violation]:
@@ -65,18 +48,18 @@ def judged(row: Row) -> list[Violation]:
     return judge_responses(body, dialect=RESPONSES[row["host"]])
 
 
-@pytest.mark.parametrize("places", SOURCES)
-def test_what_a_provider_took_is_taken(places: tuple[Path, ...]) -> None:
-    taken = [row for row in rows(places) if row["status"] == 200]
+@pytest.mark.parametrize("place", SOURCES)
+def test_what_a_provider_took_is_taken(place: Place) -> None:
+    taken = [row for row in rows(place) if row["status"] == 200]
     refused = [(row["host"], list(map(str, found))) for row in taken if (found := judged(row))]
     assert refused == []
     assert len(taken) > 50
 
 
-@pytest.mark.parametrize("places", SOURCES)
-def test_what_a_provider_refused_is_refused_in_its_words(places: tuple[Path, ...]) -> None:
+@pytest.mark.parametrize("place", SOURCES)
+def test_what_a_provider_refused_is_refused_in_its_words(place: Place) -> None:
     count = 0
-    for row in rows(places):
+    for row in rows(place):
         if row["status"] != 400:
             continue
         said = row["response"]

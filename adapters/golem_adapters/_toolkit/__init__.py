@@ -1,4 +1,5 @@
 """What several adapters need: call ids, tool names and arguments on the wire, error reading.
 
-Pure: neither httpx nor anyio, no clock, no provider's names.
+Pure but for ``model``, which knows the HTTP shell as the adapters' models do: neither httpx nor
+anyio, no clock, no provider's names.
 """

@@ -12,10 +12,6 @@ from golem_adapters._toolkit.lenient import clean, is_mapping
 Wire = dict[str, Any]
 """A JSON object on its way out."""
 
-OPENING: Final = "(The conversation so far:)"
-"""A user's words in place of a blank answer that a conversation begins with. With nothing behind it
-there would be no message at all, which servers refuse; and what stands once has to stay."""
-
 
 def merged(own: Settings, of_request: Settings | None) -> Settings:
     """`own` settings with those of the request over them; extra bodies are merged too."""

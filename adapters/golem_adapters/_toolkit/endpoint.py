@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from hashlib import blake2b
-from typing import Final
+from typing import Final, Protocol
 from urllib.parse import urlsplit, urlunsplit
 
 Token = str | Callable[[], str | Awaitable[str]]
@@ -66,6 +66,50 @@ def found_key(given: str | None, variables: Iterable[str], server: str, *, neede
     if not key and needed and names:
         raise ValueError(f"no API key for {server}: give api_key=… or set {' or '.join(names)}")
     return key
+
+
+class Served(Protocol):
+    """What an adapter's record of a server says of where it is and whom it lets in."""
+
+    @property
+    def name(self) -> str:
+        """The server's, for errors."""
+        ...
+
+    @property
+    def base_url(self) -> str:
+        """Where it is when the caller does not say; empty: the caller has to."""
+        ...
+
+    @property
+    def base_url_variable(self) -> str:
+        """The environment variable that replaces `base_url`; empty: there is none."""
+        ...
+
+    @property
+    def key_variables(self) -> tuple[str, ...]:
+        """Environment variables that hold the key, first found wins; none: it needs no key."""
+        ...
+
+    @property
+    def key_header(self) -> str:
+        """The header of the key."""
+        ...
+
+
+def found_server(
+    record: Served, base_url: str | None, api_key: str | None, token: Token | None = None
+) -> tuple[str, Credentials]:
+    """The address of a server, and what it is shown: as given, else from the environment.
+
+    Raises ValueError where there is neither key nor token and no address was given: then it is
+    the provider's own, which needs one.
+    """
+    url = base_url or os.environ.get(record.base_url_variable) or ""
+    key = ""
+    if token is None:
+        key = found_key(api_key, record.key_variables, record.name, needed=not url)
+    return address(url or record.base_url), Credentials(record.key_header, key, token=token)
 
 
 def model_name(given: str) -> str:

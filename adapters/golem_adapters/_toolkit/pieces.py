@@ -10,10 +10,37 @@ import re
 from typing import Final
 
 from golem import rawjson
+from golem_adapters._toolkit.lenient import text
 
 _BLANKS: Final = rawjson.BLANKS.decode()
 _MARK: Final = re.compile(r'\\.?|["{}\[\]]', re.DOTALL)
 """What brackets and strings are told by; an escape with the character behind it, if it is there."""
+
+
+class Halves:
+    """Makes whole characters of pieces: half a surrogate pair waits for the piece with its other.
+
+    What stays alone is U+FFFD.
+    """
+
+    __slots__ = ("waiting",)
+
+    def __init__(self) -> None:
+        self.waiting = ""
+
+    def mended(self, piece: str) -> str:
+        """What `piece` says, behind the half that came before."""
+        if not self.waiting and piece.isascii():
+            return piece
+        piece, self.waiting = self.waiting + piece, ""
+        if piece and "\ud800" <= piece[-1] <= "\udbff":
+            piece, self.waiting = piece[:-1], piece[-1]
+        return text(piece)
+
+    def rest(self) -> str:
+        """What the half stands for whose other will not come; empty where none waits."""
+        alone, self.waiting = self.waiting, ""
+        return "\ufffd" if alone else ""
 
 
 class Pieces:

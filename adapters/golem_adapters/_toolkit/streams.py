@@ -14,6 +14,7 @@ from golem.messages import AssistantMessage
 from golem.model import Delta, Response
 from golem.wire.sse import MAX_EVENT, ServerSentEvent, SSEDecoder
 from golem_adapters._toolkit.bounds import MAX_ANSWER
+from golem_adapters._toolkit.quoting import excerpt
 
 Event = TypeVar("Event")
 
@@ -151,3 +152,9 @@ class AnswerStream(EventAnswer[ServerSentEvent]):
 
     def __init__(self) -> None:
         super().__init__(SSEDecoder())
+
+    def _unreadable(self, data: bytes, secret: str, cause: ValueError) -> bool:
+        """End the stream at a line that is lost; nothing that follows it counts."""
+        failure = ProtocolError(f"a line of the stream is not JSON: {excerpt(data, secret)}")
+        failure.__cause__ = cause
+        return self._fail(failure)

@@ -13,11 +13,17 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from msgspec import Raw, Struct
 
-from golem import rawjson
-from golem.messages import AssistantMessage, Thinking, ToolCall
-from golem_adapters._toolkit.calls import wire_tool_name
-from golem_adapters._toolkit.lenient import is_object, members, read_json, text
-from golem_adapters.anthropic.shapes import NOTHING, written
+from golem.messages import AssistantMessage, Thinking
+from golem_adapters._toolkit.lenient import (
+    NOTHING,
+    is_object,
+    members,
+    read_json,
+    text,
+    written,
+)
+from golem_adapters._toolkit.reading import MISFITS, argument_text, verbatim_object
+from golem_adapters._toolkit.story import Asked, Story, completed, native_of
 
 TEXT: Final = "text"
 THINKING: Final = "thinking"
@@ -59,22 +65,6 @@ class Block(NamedTuple):
         return text(self.members.get(name))
 
 
-class Asked(NamedTuple):
-    """A tool call as a block has it: `id` may be missing, `name` is the wire's."""
-
-    id: str
-    name: str
-    args: str
-
-
-class Story(NamedTuple):
-    """What blocks say, each kind of thing in the order of the blocks."""
-
-    content: str
-    thinking: tuple[Thinking, ...]
-    calls: tuple[Asked, ...]
-
-
 class _Input(Struct):
     input: Raw = NOTHING
 
@@ -84,16 +74,7 @@ _inputs: Final = msgspec.json.Decoder(_Input)
 
 def read_block(raw: Raw) -> Block | None:
     """The block in `raw`; None where it is no object, or nested past every use."""
-    data = bytes(raw)
-    try:
-        found = members(msgspec.json.decode(data))
-    except (msgspec.DecodeError, RecursionError):
-        try:
-            found = members(read_json(data))  # a number past every range, bad UTF-8
-        except ValueError:
-            return None
-        if not rawjson.is_utf8(data):
-            data = bytes(written(found))
+    data, found = verbatim_object(raw)
     if not found:
         return None
     return Block(Raw(data), found, _args(data) if "input" in found else "")
@@ -102,12 +83,9 @@ def read_block(raw: Raw) -> Block | None:
 def _args(data: bytes) -> str:
     """The verbatim text under `input`; a string there is the text of what is no object."""
     try:
-        value = bytes(_inputs.decode(data).input)
-    except (msgspec.DecodeError, RecursionError):
-        value = bytes(written(members(read_json(data)).get("input")))
-    if value == b"null":
-        return ""
-    return rawjson.text(value) if value[:1] == b'"' else value.decode()
+        return argument_text(_inputs.decode(data).input)
+    except MISFITS:
+        return argument_text(written(members(read_json(data)).get("input")))
 
 
 def story(blocks: Iterable[Block], provider: str) -> Story:
@@ -128,8 +106,7 @@ def story(blocks: Iterable[Block], provider: str) -> Story:
 
 def asked(block: Block) -> Asked:
     """The tool call in `block`; a completed call without argument text has ``{}``."""
-    args = block.args.strip(rawjson.BLANKS.decode())
-    return Asked(block.word("id"), block.word("name"), args or "{}")
+    return Asked(block.word("id"), block.word("name"), completed(block.args))
 
 
 def thought(block: Block, provider: str) -> tuple[Thinking, ...]:
@@ -182,28 +159,12 @@ def own_blocks(message: AssistantMessage, provider: str) -> list[Block]:
 
     They are `provider`'s own, and the message still says what they say.
     """
-    native = message.native
-    if native is None or native.provider != provider or message.parts:
+    native = native_of(message, provider)
+    if native is None or message.parts:
         return []
     blocks = [block for raw in native.items if (block := read_block(raw)) is not None]
-    told = story(blocks, provider)
-    same = (
-        len(blocks) == len(native.items)
-        and told.content == message.content
-        and told.thinking == message.thinking
-        and len(told.calls) == len(message.tool_calls)
-        and all(map(_same_call, told.calls, message.tool_calls))
-    )
+    same = len(blocks) == len(native.items) and story(blocks, provider).is_told_by(message)
     return blocks if same else []
-
-
-def _same_call(said: Asked, call: ToolCall) -> bool:
-    """Whether a stored call is the one of a block, whatever id it had to be given."""
-    return (
-        said.name in (call.name, wire_tool_name(call.name))
-        and (not said.id or call.id == said.id)
-        and ToolCall.of("", "", said.args).args == call.args
-    )
 
 
 # --- server-side tools

@@ -11,37 +11,26 @@ blocks) or refused as `golem.errors.UnsupportedContentError`.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from msgspec import Raw
 
 from golem import rawjson
-from golem.messages import (
-    AssistantMessage,
-    Message,
-    Part,
-    SystemMessage,
-    Thinking,
-    ToolCall,
-    ToolMessage,
-    UserMessage,
-)
-from golem.wire.notes import bind, note, placed, refuse, settle
+from golem.messages import AssistantMessage, Message, Part, Thinking, ToolCall, ToolMessage
+from golem.wire.notes import bind, note, settle
 from golem_adapters._toolkit.body import Wire
 from golem_adapters._toolkit.calls import INTERRUPTED, CallIds, embedded_args, wire_tool_name
 from golem_adapters._toolkit.lenient import text
 from golem_adapters._toolkit.noting import (
-    AS_USER,
     LOOSE,
     NO_TEXT,
     UNSIGNED,
-    medium,
     note_calls,
     note_native,
     note_parts,
-    note_sound,
     note_thinking,
 )
+from golem_adapters._toolkit.walk import FAILED, TurnWalk, label_of
 from golem_adapters.anthropic.blocks import (
     REDACTED,
     TEXT,
@@ -58,14 +47,7 @@ from golem_adapters.anthropic.blocks import (
 )
 from golem_adapters.anthropic.dialect import MessagesDialect
 from golem_adapters.anthropic.media import content_block
-from golem_adapters.anthropic.turns import Entry, Turn, close, mode_of, said, settled, text_block
-
-SAID_NOTHING: Final = "(no text)"
-"""Stands for a user's blank message, which the API refuses; left out, its neighbors would run
-together, or the request would end with the assistant's words."""
-
-FAILED: Final = "The tool failed."
-"""Stands for the text of a failed call that has none, which the API refuses."""
+from golem_adapters.anthropic.turns import Entry, close, mode_of, settled, text_block
 
 
 class Conversation(NamedTuple):
@@ -84,9 +66,7 @@ def conversation(
     Raises UnsupportedContentError for a part of a message that the wire cannot carry.
     """
     walk = _Walk(dialect)
-    for index, message in placed(messages):
-        walk.take(index, message)
-    walk.end_batch()
+    walk.walked(messages)
     turns = settled(walk.turns)
     mode = mode_of(turns, thinking)
     close(turns, mode)
@@ -95,64 +75,17 @@ def conversation(
     return Conversation(walk.system, written, mode)
 
 
-class _Walk:
-    """Writes the messages of one history, in order.
-
-    A *batch* is an assistant turn and the results of its calls, which open the next user turn;
-    media that no result can hold follow them there.
-    """
+class _Walk(TurnWalk[Entry]):
+    """Writes a history. The results of a batch open the next user turn, media follow them."""
 
     def __init__(self, dialect: MessagesDialect) -> None:
+        super().__init__(CallIds(dialect.ids), f"in Messages ({dialect.name})")
         self._dialect = dialect
-        self._ids = CallIds(dialect.ids)
-        self._media: list[Wire] = []
-        self.system: list[Wire] = []
-        self.turns: list[Turn] = []
 
-    def take(self, index: int, message: Message) -> None:
-        if not isinstance(message, ToolMessage):
-            self.end_batch()
-        match message:
-            case SystemMessage():
-                self._instructions(message)
-            case UserMessage():
-                self._user(index, message)
-            case AssistantMessage():
-                self._assistant(index, message)
-            case ToolMessage():
-                self._result(index, message)
-
-    def end_batch(self) -> None:
+    def _end_batch(self) -> None:
         for wire_id in self._ids.close_turn():
             self._answer(wire_id, INTERRUPTED, failed=False)
-        if self._media:
-            media, self._media = self._media, []
-            self._say("user", list(map(_medium, media)))
-
-    def _say(self, role: str, entries: list[Entry]) -> None:
-        if not self.turns or self.turns[-1].role != role:
-            self.turns.append(Turn(role))
-        self.turns[-1].entries += entries
-
-    def _instructions(self, message: SystemMessage) -> None:
-        """Instructions; behind the conversation's beginning they stand where they were given.
-
-        In front of it they would change what caches know of everything that follows.
-        """
-        if not message.content.strip():
-            return
-        if self.turns:
-            note("flattened", "content", "instructions", AS_USER)
-            self._say("user", [said(message.content)])
-        else:
-            self.system.append(text_block(message.content))
-
-    def _user(self, index: int, message: UserMessage) -> None:
-        entries = [said(message.content)] if message.content.strip() else []
-        entries += map(_medium, self._blocks(index, message.parts, message.parts))
-        if not entries and not message.parts:
-            note("flattened", "content", "blank text", f"goes out as {SAID_NOTHING!r}")
-        self._say("user", entries or [said(SAID_NOTHING)])
+        self._say_media()
 
     # --- assistant turns
 
@@ -169,12 +102,7 @@ class _Walk:
             self._say("assistant", entries)
         elif not message.parts:
             note("dropped", "", "answer", NO_TEXT)
-        # The transcript of a spoken answer is its content: the sound need not go back.
-        parts = tuple(p for p in message.parts if not (p.kind == "audio" and message.content))
-        note_sound(parts, message.parts)
-        if parts:
-            note_parts(parts, message.parts)
-            self._attach("Part of the answer above:", self._blocks(index, parts, message.parts))
+        self._attach_made(index, message)
 
     def _as_it_came(
         self, blocks: list[Block], message: AssistantMessage, wire_ids: list[str]
@@ -216,7 +144,7 @@ class _Walk:
         if message.native is not None:
             note_thinking(message, (), self._dialect.name)
         if message.content.strip():
-            entries.append(said(message.content))
+            entries.append(self._said(message.content))
         for call, wire_id in zip(message.tool_calls, wire_ids, strict=True):
             entries.append(Entry(_tool_use(call, wire_id), TOOL_USE, wire_id))
         return entries
@@ -248,14 +176,13 @@ class _Walk:
         wire_id = self._ids.answer(message.tool_call_id)
         if wire_id is None:
             return  # not in a repaired history; the provider would refuse the whole request
-        parts = self._blocks(index, message.parts, message.parts)
+        parts = self._carried(index, message.parts, message.parts)
         words = message.content if message.content.strip() else ""
         if message.failed:
             self._answer(wire_id, words or FAILED, failed=True)  # text only, and never none
             if parts:
                 note_parts(message.parts, message.parts)
-                label = f"Attached to the result of {message.tool_name or 'the tool'} ({wire_id}):"
-                self._attach(label, parts)
+                self._attach(label_of(message, wire_id), parts)
         elif parts:
             self._answer(wire_id, [text_block(words), *parts] if words else parts, failed=False)
         else:
@@ -269,26 +196,16 @@ class _Walk:
             block["is_error"] = True
         self._say("user", [Entry(block, TOOL_RESULT)])
 
-    # --- media
+    # --- texts and media
 
-    def _attach(self, label: str, blocks: list[Wire]) -> None:
-        self._media += [text_block(label), *blocks]
+    def _text(self, words: str) -> Wire:
+        return text_block(words)
 
-    def _blocks(self, index: int, parts: tuple[Part, ...], among: tuple[Part, ...]) -> list[Wire]:
-        """The blocks for `parts`, which are numbered as they stand `among` the message's."""
-        found: list[Wire] = []
-        for part in parts:
-            wire = content_block(part)
-            if isinstance(wire, str):
-                why = f"{wire} in Messages ({self._dialect.name})"
-                refuse(index, f"parts[{among.index(part)}]", medium(part), why)
-                continue
-            found.append(wire)
-        return found
+    def _medium(self, part: Part) -> Wire | str:
+        return content_block(part)
 
-
-def _medium(block: Wire) -> Entry:
-    return Entry(block, text(block["type"]))
+    def _entry(self, wire: Wire) -> Entry:
+        return Entry(wire, text(wire["type"]))
 
 
 def _tool_use(call: ToolCall, wire_id: str) -> Wire:

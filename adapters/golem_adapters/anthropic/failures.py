@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from golem.errors import APIError
-from golem_adapters._toolkit.failures import phrase, retry_advice, words_of
+from golem_adapters._toolkit.failures import retry_advice, words_of
 from golem_adapters._toolkit.lenient import is_object, members, read_json, text, whole
-from golem_adapters.openai.failures import blanked, named, quoted
+from golem_adapters._toolkit.quoting import api_error, blanked, named
 
 STATUSES: Final[Mapping[str, int]] = {
     "invalid_request_error": 400,
@@ -87,13 +87,14 @@ def _error(
     retryable: bool,
     wait: float | None,
 ) -> APIError:
-    return APIError(
-        quoted(secret, said.message or phrase(status)),
+    return api_error(
+        secret,
+        said.message,
         status=status,
-        code=named(secret, said.code or said.kind),
+        code=said.code or said.kind,
         retryable=retryable,
-        retry_after=wait,
-        request_id=named(secret, request_id(headers) or said.request_id),
+        wait=wait,
+        request_id=request_id(headers) or said.request_id,
     )
 
 

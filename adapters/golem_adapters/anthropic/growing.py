@@ -8,26 +8,15 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw
 
-from golem import rawjson
 from golem_adapters._toolkit.bounds import room_for
-from golem_adapters._toolkit.lenient import clean, elements, text
-from golem_adapters._toolkit.pieces import ArgumentText, Pieces
+from golem_adapters._toolkit.lenient import NOTHING, clean, elements, written
+from golem_adapters._toolkit.pieces import Halves, Pieces
+from golem_adapters._toolkit.reading import argument_json
+from golem_adapters._toolkit.story import trimmed
+from golem_adapters._toolkit.telling import ToldCall
 from golem_adapters.anthropic.blocks import TEXT, THINKING, TOOL_USE, Block, read_block
-from golem_adapters.anthropic.shapes import NOTHING, written
 
 _MEMBERS: Final[Mapping[str, str]] = {TEXT: "text", THINKING: "thinking"}
-
-
-class ToldCall:
-    """A tool call of which deltas were given out; `name` is the tool's own."""
-
-    __slots__ = ("args", "id", "index", "name")
-
-    def __init__(self, index: int, id: str, name: str) -> None:
-        self.index = index
-        self.id = id
-        self.name = name
-        self.args = ArgumentText()
 
 
 class GrowingBlock:
@@ -37,7 +26,7 @@ class GrowingBlock:
         "_argued",
         "_citations",
         "_grown",
-        "_half",
+        "_halves",
         "_input",
         "_pieces",
         "_start",
@@ -56,7 +45,7 @@ class GrowingBlock:
         self.repeat = False  # the same call once more, which counts once
         self._argued = False
         self._grown = False
-        self._half = ""
+        self._halves = Halves()
         self._pieces: list[str] = []
         self._input: list[str] = []
         self._words: dict[str, Pieces] = {}  # members that come in pieces
@@ -71,38 +60,29 @@ class GrowingBlock:
     def added(self, piece: str, *, grows: bool = True) -> str:
         """What `piece` of text or thinking says, behind a half character that came before."""
         self._grown = self._grown or grows
-        said = self._mended(piece)
+        said = self._halves.mended(piece)
         if said:
             self._pieces.append(said)
         return said
 
     def rest(self) -> str:
         """What half a character at the end of the pieces stands for."""
-        if not self._half:
-            return ""
-        self._half = ""
-        (self._input if self._argued else self._pieces).append("\ufffd")
-        return "\ufffd"
+        rest = self._halves.rest()
+        if rest:
+            (self._input if self._argued else self._pieces).append(rest)
+        return rest
 
     @property
     def told(self) -> bool:
         """Whether something of the block was given out."""
         return self.call is not None or bool(self._pieces)
 
-    def _mended(self, piece: str) -> str:
-        if not self._half and piece.isascii():
-            return piece
-        piece, self._half = self._half + piece, ""
-        if piece and "\ud800" <= piece[-1] <= "\udbff":
-            piece, self._half = piece[:-1], piece[-1]
-        return text(piece)
-
     # --- what else comes in pieces
 
     def argued(self, piece: str) -> str:
         """What a piece of a tool's input says, behind a half character that came before."""
         self._argued = True
-        said = self._mended(piece)
+        said = self._halves.mended(piece)
         if said:
             self._input.append(said)
         return said
@@ -111,7 +91,7 @@ class GrowingBlock:
     def args(self) -> str:
         """The argument text; where no pieces came, what the block began with."""
         came = "".join(self._input)
-        return came if came.strip(rawjson.BLANKS.decode()) else self._start.args
+        return came if trimmed(came) else self._start.args
 
     def signed(self, signature: str) -> None:
         """Take in a signature; a repeated one is one."""
@@ -153,16 +133,10 @@ class GrowingBlock:
         found: dict[str, Any] = clean({**members, **said})
         if self._input:
             args = self.call.args.text if self.call is not None else self.args.strip()
-            found["input"] = _input(args or "{}")
+            found["input"] = argument_json(args or "{}")
         elif name := _MEMBERS.get(self.kind):
             found[name] = "".join(self._pieces)
         return read_block(Raw(msgspec.json.encode(found)))
-
-
-def _input(args: str) -> Raw:
-    """Argument text inside a block: an object as it is written, anything else as a string."""
-    data = args.encode()
-    return Raw(data) if rawjson.is_object(data) else written(args)
 
 
 def begun(kind: str) -> Block:

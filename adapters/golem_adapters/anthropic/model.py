@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import urlsplit
 
 from golem.errors import APIError
-from golem.messages import Message
-from golem.model import Request, Response, Settings, ToolSpec, stop_texts
-from golem.wire.http import HTTPCall, HTTPModel
+from golem.model import Request, Response, Settings, stop_texts
+from golem.wire.http import HTTPCall
 from golem_adapters._toolkit.body import merged
-from golem_adapters._toolkit.endpoint import (
-    Credentials,
-    Token,
-    address,
-    beneath,
-    checked,
-    found_key,
-    model_name,
-    shown,
-)
+from golem_adapters._toolkit.endpoint import Credentials, Token, beneath, checked, found_server
+from golem_adapters._toolkit.model import EVENTS, JSON, CountingModel, KeyedWire, json_call
 from golem_adapters.anthropic.dialect import MessagesDialect, dialect_named
 from golem_adapters.anthropic.failures import http_error
 from golem_adapters.anthropic.request import Options, api_version, encode_count, encode_request
@@ -38,7 +28,7 @@ _SMALLEST_BUDGET: Final = 1024
 _LIFETIMES: Final = ("5m", "1h")
 
 
-class Anthropic(HTTPModel):
+class Anthropic(CountingModel[MessagesDialect]):
     """A model behind the Messages API of Anthropic or of a compatible server.
 
     What a model has to get back (signed thinking, what server-side tools did) is kept on the
@@ -83,7 +73,7 @@ class Anthropic(HTTPModel):
             given), an unusable key or address, an unknown dialect, thinking mode or cache time.
     """
 
-    __slots__ = ("_messages",)
+    __slots__ = ()
 
     def __init__(
         self,
@@ -128,60 +118,15 @@ class Anthropic(HTTPModel):
             headers["anthropic-beta"] = checked(named, "betas")
         if workspace:
             headers["anthropic-workspace-id"] = checked(workspace, "workspace")
-        url = base_url or os.environ.get(record.base_url_variable) or ""
-        key = ""
-        if token is None:
-            key = found_key(api_key, record.key_variables, record.name, needed=not url)
-        self._messages = _MessagesWire(
-            model,
-            record,
-            address(url or record.base_url),
-            Credentials(record.key_header, key, token=token),
-            headers,
-            settings,
-            options,
-            checked(api_version, "api_version") if api_version else None,
-        )
-        super().__init__(self._messages, http_client=http_client, timeout=timeout)
-
-    async def count_tokens(
-        self, messages: Sequence[Message], tools: Sequence[ToolSpec] = ()
-    ) -> int:
-        """How many tokens a request with these messages and tools has, as the provider counts.
-
-        The port of `golem.history.budget_history` and ``per_request_input_tokens``. Asks the
-        provider each time. Raises as `generate` does.
-        """
-        headers, body = await self._ask(self._messages.count(Request(messages, tools)))
-        return self._messages.counted(headers, body)
-
-    @property
-    def model(self) -> str:
-        """The model's name at the server."""
-        return self._messages.model
-
-    @property
-    def base_url(self) -> str:
-        """Where the server is, without what may be secret in an address."""
-        return shown(self._messages.base_url)
-
-    @property
-    def dialect(self) -> MessagesDialect:
-        """What tells this server apart."""
-        return self._messages.dialect
-
-    @property
-    def settings(self) -> Settings:
-        """The defaults that a request's own settings override."""
-        return self._messages.settings
+        url, credentials = found_server(record, base_url, api_key, token)
+        version = checked(api_version, "api_version") if api_version else None
+        wire = _MessagesWire(model, record, url, settings, credentials, headers, options, version)
+        super().__init__(wire, http_client=http_client, timeout=timeout)
 
     @property
     def native_output(self) -> bool:
         """Whether the server holds an answer to an output schema."""
-        return self._messages.dialect.structured_output
-
-    def __repr__(self) -> str:
-        return f"Anthropic({self.model!r}, base_url={self.base_url!r})"
+        return self.dialect.structured_output
 
 
 def _thinking(given: ThinkingMode | int | Mapping[str, Any] | None) -> Mapping[str, Any] | None:
@@ -202,39 +147,23 @@ def _thinking(given: ThinkingMode | int | Mapping[str, Any] | None) -> Mapping[s
     )
 
 
-class _MessagesWire:
+class _MessagesWire(KeyedWire[MessagesDialect]):
     """The `golem.wire.http.WireDialect` of Messages: ties the pure parts together."""
 
-    takes_notes = True
-
-    __slots__ = (
-        "_credentials",
-        "_headers",
-        "_options",
-        "_url",
-        "_version",
-        "base_url",
-        "dialect",
-        "model",
-        "settings",
-    )
+    __slots__ = ("_headers", "_options", "_url", "_version")
 
     def __init__(
         self,
         model: str,
         dialect: MessagesDialect,
         base_url: str,
+        settings: Settings,
         credentials: Credentials,
         headers: Mapping[str, str],
-        settings: Settings,
         options: Options,
         version: str | None,
     ) -> None:
-        self.model = model_name(model)
-        self.dialect = dialect
-        self.base_url = base_url
-        self.settings = settings
-        self._credentials = credentials
+        super().__init__(model, dialect, base_url, settings, credentials)
         self._headers = headers
         self._options = options
         self._version = version
@@ -252,23 +181,15 @@ class _MessagesWire:
             stream=stream,
             options=self._options,
         )
-        accept = "text/event-stream" if stream else "application/json"
-        return self._call(self._url, accept, version, body)
+        return self._call(self._url, EVENTS if stream else JSON, version, body)
 
     def count(self, request: Request) -> HTTPCall:
         body = encode_count(request, model=self.model, dialect=self.dialect, options=self._options)
         url = beneath(self._url, "/count_tokens")
-        return self._call(url, "application/json", self._version or self.dialect.version, body)
+        return self._call(url, JSON, self._version or self.dialect.version, body)
 
     def _call(self, url: str, accept: str, version: str, body: bytes) -> HTTPCall:
-        headers = {"content-type": "application/json", "accept": accept, **self._headers}
-        headers["anthropic-version"] = version
-        return HTTPCall(url, headers, body)
-
-    def authorize(
-        self, call: HTTPCall, now: float
-    ) -> Mapping[str, str] | Awaitable[Mapping[str, str]]:
-        return self._credentials.headers()
+        return json_call(url, accept, body, {**self._headers, "anthropic-version": version})
 
     def decode(self, request: Request, headers: Mapping[str, str], body: bytes) -> Response:
         return decode_response(

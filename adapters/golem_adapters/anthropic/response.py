@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from golem.errors import ProtocolError
 from golem.model import Delta, Request, Response
 from golem_adapters._toolkit.bounds import bounded
 from golem_adapters._toolkit.calls import stored_tool_names
-from golem_adapters._toolkit.lenient import is_object, members, read_json, whole
+from golem_adapters._toolkit.counting import count_in
+from golem_adapters._toolkit.lenient import read_json
+from golem_adapters._toolkit.quoting import excerpt
 from golem_adapters.anthropic.dialect import MessagesDialect
 from golem_adapters.anthropic.failures import answer_id, error_within
 from golem_adapters.anthropic.shapes import read_answer
 from golem_adapters.anthropic.turn import Turn
-from golem_adapters.openai.failures import excerpt
 
 
 def decode_response(
@@ -54,13 +56,5 @@ def decode_count(body: bytes, *, headers: Mapping[str, str], secret: str) -> int
 
     Raises APIError for an error in place of it, and ProtocolError for a body without a number.
     """
-    try:
-        value = read_json(bounded(body))
-    except ValueError as error:
-        raise ProtocolError(f"the count is not JSON: {excerpt(body, secret)}") from error
-    if is_object(value) and value.get("error"):
-        raise error_within(value, headers, secret=secret)
-    count = whole(members(value).get("input_tokens"))
-    if count is None or count < 0:
-        raise ProtocolError(f"the answer has no count: {excerpt(body, secret)}")
-    return count
+    error_in = partial(error_within, headers=headers, secret=secret)
+    return count_in(body, "input_tokens", secret, error_in)

@@ -8,26 +8,22 @@ standard decoder and put into the same structs, member by member.
 
 from __future__ import annotations
 
-import json
-import math
 from typing import Any, Final
 
 import msgspec
 from msgspec import Raw, Struct
 
-from golem import rawjson
 from golem_adapters._toolkit.lenient import (
-    clean,
-    elements,
+    NOTHING,
     is_array,
     is_object,
     members,
     read_json,
     text,
     whole,
+    written,
 )
-
-NOTHING: Final = Raw(b"null")
+from golem_adapters._toolkit.reading import MISFITS, forgiven
 
 
 class Answer(Struct):
@@ -85,25 +81,23 @@ def read_answer(data: bytes) -> Answer | None:
     """
     try:
         return _answers.decode(data)
-    except (msgspec.DecodeError, RecursionError):
+    except MISFITS:
         value = read_json(data)
-    if not is_object(value):
-        return None
-    try:
-        # Blocks to the byte, as far as lone surrogate escapes allow.
-        return _answers.decode(rawjson.without_lone_surrogates(data))
-    except (msgspec.DecodeError, RecursionError):
-        content = value.get("content")
-        return Answer(
-            id=text(value.get("id")),
-            model=text(value.get("model")),
-            content=list(map(written, content)) if is_array(content) else None,
-            stop_reason=text(value.get("stop_reason")),
-            stop_details=members(value.get("stop_details")),
-            usage=members(value.get("usage")),
-            type=text(value.get("type")),
-            error=value.get("error"),
-        )
+    return forgiven(data, value, _answers, _answer) if is_object(value) else None
+
+
+def _answer(value: dict[str, Any]) -> Answer:
+    content = value.get("content")
+    return Answer(
+        id=text(value.get("id")),
+        model=text(value.get("model")),
+        content=list(map(written, content)) if is_array(content) else None,
+        stop_reason=text(value.get("stop_reason")),
+        stop_details=members(value.get("stop_details")),
+        usage=members(value.get("usage")),
+        type=text(value.get("type")),
+        error=value.get("error"),
+    )
 
 
 def read_event(data: bytes) -> Event | None:
@@ -113,26 +107,27 @@ def read_event(data: bytes) -> Event | None:
     """
     try:
         return _events.decode(data)
-    except (msgspec.DecodeError, RecursionError):
+    except MISFITS:
         value = read_json(data)
     if value is None:
         return None
     if not is_object(value):
         raise ValueError("not an object")
-    try:
-        event = _events.decode(rawjson.without_lone_surrogates(data))
-    except (msgspec.DecodeError, RecursionError):
-        event = Event(
-            type=text(value.get("type")),
-            index=whole(value.get("index")),
-            message=written(value.get("message")),
-            content_block=written(value.get("content_block")),
-            usage=members(value.get("usage")),
-            error=written(value.get("error")),
-        )
+    event = forgiven(data, value, _events, _event)
     if is_object(delta := value.get("delta")):
         event.delta = _piece(delta)
     return event
+
+
+def _event(value: dict[str, Any]) -> Event:
+    return Event(
+        type=text(value.get("type")),
+        index=whole(value.get("index")),
+        message=written(value.get("message")),
+        content_block=written(value.get("content_block")),
+        usage=members(value.get("usage")),
+        error=written(value.get("error")),
+    )
 
 
 def _piece(delta: dict[str, Any]) -> Piece:
@@ -143,20 +138,3 @@ def _piece(delta: dict[str, Any]) -> Piece:
         citation=written(delta.get("citation")),
         stop_details=details if is_object(details) else None,
     )
-
-
-def written(value: Any) -> Raw:
-    """`value` as JSON; what JSON cannot spell is null."""
-    try:
-        return Raw(json.dumps(clean(_finite(value)), separators=(",", ":")).encode())
-    except RecursionError:
-        return NOTHING
-
-
-def _finite(value: Any) -> Any:
-    """`value` with null for every number that JSON cannot spell."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if is_object(value):
-        return {name: _finite(member) for name, member in value.items()}
-    return list(map(_finite, elements(value))) if is_array(value) else value

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from golem.errors import ProtocolError, TransportError
+from golem.errors import TransportError
 from golem.messages import AssistantMessage
 from golem.model import Delta, Request, Response
 from golem.wire.sse import ServerSentEvent
@@ -28,7 +28,6 @@ from golem_adapters.anthropic.dialect import MessagesDialect
 from golem_adapters.anthropic.failures import answer_id, error_within
 from golem_adapters.anthropic.response import decode_response, new_turn
 from golem_adapters.anthropic.shapes import Answer, Event, read_answer, read_event
-from golem_adapters.openai.failures import excerpt
 
 _DONE: Final = b"[DONE]"
 
@@ -117,6 +116,4 @@ class MessagesStream(AnswerStream):
             return True  # a keep-alive, an end that is none, the line the cut went through
         if event.event == "ping":
             return True
-        failure = ProtocolError(f"a line of the stream is not JSON: {excerpt(data, self._secret)}")
-        failure.__cause__ = error
-        return self._fail(failure)
+        return self._unreadable(data, self._secret, error)

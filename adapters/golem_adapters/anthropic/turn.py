@@ -12,7 +12,7 @@ from typing import Any, Final
 from msgspec import Raw
 
 from golem.ids import new_id
-from golem.messages import AssistantMessage, Native, Thinking, ToolCall
+from golem.messages import AssistantMessage, Native, Thinking
 from golem.model import (
     Delta,
     Details,
@@ -20,10 +20,10 @@ from golem.model import (
     Response,
     TextDelta,
     ThinkingDelta,
-    ToolCallDelta,
 )
 from golem_adapters._toolkit.bounds import room_for
 from golem_adapters._toolkit.lenient import text
+from golem_adapters._toolkit.telling import ToldCall, finish_reason
 from golem_adapters.anthropic.blocks import (
     TEXT,
     THINKING,
@@ -33,7 +33,7 @@ from golem_adapters.anthropic.blocks import (
     read_block,
     thought,
 )
-from golem_adapters.anthropic.growing import GrowingBlock, ToldCall, begun
+from golem_adapters.anthropic.growing import GrowingBlock, begun
 from golem_adapters.anthropic.shapes import Answer, Piece
 from golem_adapters.anthropic.usage import later, usage_of
 
@@ -167,7 +167,7 @@ class Turn:
     def _argue(self, growing: GrowingBlock, piece: str, deltas: list[Delta]) -> None:
         said = growing.argued(piece)
         if growing.call is not None:
-            self._add_args(growing.call, said, deltas)
+            growing.call.add(said, deltas)
 
     def close(self, index: int | None, deltas: list[Delta]) -> None:
         """A block is whole."""
@@ -184,13 +184,12 @@ class Turn:
             self._tell(growing, rest, deltas)
             return
         if growing.call is not None:
-            self._add_args(growing.call, rest, deltas)
+            growing.call.add(rest, deltas)
         else:
             self._settle_repeat(growing, deltas)
         if (call := growing.call) is not None and not call.args.text:
-            self._add_args(call, growing.args, deltas)
-            if not call.args.text:
-                self._add_args(call, "{}", deltas)
+            call.add(growing.args, deltas)
+            call.end(deltas)
 
     def _settle_repeat(self, growing: GrowingBlock, deltas: list[Delta]) -> None:
         """Whether a call under a known id is that call again, which must not run twice."""
@@ -248,17 +247,7 @@ class Turn:
     def _begin_call(self, growing: GrowingBlock, id: str, name: str, deltas: list[Delta]) -> None:
         growing.call = ToldCall(len(self._calls), id, self._names.get(name, name))
         self._calls.append(growing.call)
-        deltas.append(ToolCallDelta(growing.call.index, id, growing.call.name))
-
-    def _add_args(self, call: ToldCall, piece: str, deltas: list[Delta]) -> None:
-        args = call.args.taken(piece)
-        if not args:
-            return
-        last = deltas[-1] if deltas else None
-        if type(last) is ToolCallDelta and last.index == call.index and not last.args:
-            deltas[-1] = ToolCallDelta(call.index, last.id, last.name, args)
-        else:
-            deltas.append(ToolCallDelta(call.index, args=args))
+        growing.call.begin(deltas)
 
     # --- giving out
 
@@ -282,18 +271,12 @@ class Turn:
             finish_reason=self._stop_reason,
             finish_message=_words(self._stop_details),
         )
-        message = self._message(blocks, native)
-        return Response(message, usage_of(self._usage), self._finish(), details)
+        reason = finish_reason(_FINISH, self._stop_reason, called=bool(self._calls))
+        return Response(self._message(blocks, native), usage_of(self._usage), reason, details)
 
     def _built(self) -> list[Block]:
         built = (growing.built() for growing in self._blocks if not growing.repeat)
         return [block for block in built if block is not None]
-
-    def _finish(self) -> FinishReason:
-        reason: FinishReason = _FINISH.get(self._stop_reason, "other")
-        if self._calls:
-            return "tool_call" if reason == "stop" or not self._stop_reason else reason
-        return "stop" if reason == "tool_call" else reason
 
     def _message(self, blocks: list[Block], native: Native | None) -> AssistantMessage:
         thinking: list[Thinking] = []
@@ -301,9 +284,7 @@ class Turn:
             thinking.extend(thought(block, self._provider))
         return AssistantMessage(
             content="".join(self._said),
-            tool_calls=tuple(
-                ToolCall.of(call.id, call.name, call.args.text) for call in self._calls
-            ),
+            tool_calls=tuple(call.call() for call in self._calls),
             thinking=tuple(thinking),
             native=native,
         )

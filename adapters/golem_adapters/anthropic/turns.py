@@ -6,20 +6,14 @@ whether the model can go on thinking there.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from msgspec import Raw
 
 from golem_adapters._toolkit.body import Wire
 from golem_adapters._toolkit.lenient import text
+from golem_adapters._toolkit.walk import GO_ON, OPENING, USER, Turn, alternating
 from golem_adapters.anthropic.blocks import TEXT, THOUGHTS, TOOL_RESULT, TOOL_USE, read_block
-
-OPENING: Final = "(The conversation so far:)"
-"""What a user is given to say where a history begins with the assistant or with nobody."""
-
-GO_ON: Final = "Continue."
-"""What a user is given to say where a history ends with words of the assistant."""
 
 
 class Entry(NamedTuple):
@@ -36,12 +30,7 @@ class Entry(NamedTuple):
     source: str = ""
 
 
-@dataclass(slots=True)
-class Turn:
-    """Everything that one side says before the other does."""
-
-    role: str
-    entries: list[Entry] = field(default_factory=list[Entry])
+Turns = list[Turn[Entry]]
 
 
 def text_block(words: str) -> Wire:
@@ -62,12 +51,12 @@ class _Paired:
     history twice both stay once: ids must not be repeated.
     """
 
-    def __init__(self, turns: list[Turn]) -> None:
+    def __init__(self, turns: Turns) -> None:
         self._unanswered = _unanswered(turns)
         self._uses: set[str] = set()
         self._results: set[str] = set()
 
-    def entries(self, turn: Turn, *, goes_on: bool) -> list[Entry]:
+    def entries(self, turn: Turn[Entry], *, goes_on: bool) -> list[Entry]:
         """What stays of `turn`; `goes_on`: the model itself will go on with it."""
         kept: list[Entry] = []
         for entry in turn.entries:
@@ -86,7 +75,7 @@ class _Paired:
         return kept
 
 
-def settled(turns: list[Turn]) -> list[Turn]:
+def settled(turns: Turns) -> Turns:
     """The turns without what the provider refuses in a whole request.
 
     A turn of the assistant must not end with thinking; where nothing else is left of it, its
@@ -94,23 +83,15 @@ def settled(turns: list[Turn]) -> list[Turn]:
     """
     pairs = _Paired(turns)
     speaking = _goes_on(turns)
-    found: list[Turn] = []
     for turn in turns:
-        entries = turn.entries
-        if turn.role == "assistant":
-            entries = pairs.entries(turn, goes_on=turn is speaking)
-            while entries and entries[-1].kind in THOUGHTS:
-                entries.pop()
-        if entries and found and found[-1].role == turn.role:
-            found[-1].entries += entries
-        elif entries:
-            found.append(Turn(turn.role, entries))
-    if not found or found[0].role != "user":
-        found.insert(0, Turn("user", [said(OPENING)]))
-    return found
+        if turn.role != USER:
+            turn.entries = pairs.entries(turn, goes_on=turn is speaking)
+            while turn.entries and turn.entries[-1].kind in THOUGHTS:
+                turn.entries.pop()
+    return alternating(turns, said(OPENING))
 
 
-def _goes_on(turns: list[Turn]) -> Turn | None:
+def _goes_on(turns: Turns) -> Turn[Entry] | None:
     """The turn of the assistant that the model itself will go on with, if there is one.
 
     It was paused there, or waits for nothing but the results that follow.
@@ -122,7 +103,7 @@ def _goes_on(turns: list[Turn]) -> Turn | None:
     return None
 
 
-def mode_of(turns: list[Turn], thinking: str) -> str:
+def mode_of(turns: Turns, thinking: str) -> str:
     """The mode of thinking that the last turn can be continued in.
 
     With a budget the turn that goes on has to begin with thinking; one of another provider does
@@ -134,7 +115,7 @@ def mode_of(turns: list[Turn], thinking: str) -> str:
     return "disabled"
 
 
-def close(turns: list[Turn], thinking: str) -> None:
+def close(turns: Turns, thinking: str) -> None:
     """Let `turns` end with the user's side, or with a turn that the model goes on with.
 
     That one ends without blanks, and holds no thinking where `thinking` is off. Other words of
@@ -144,18 +125,18 @@ def close(turns: list[Turn], thinking: str) -> None:
     if last.role != "assistant":
         return
     if not _paused(last):
-        turns.append(Turn("user", [said(GO_ON)]))
+        turns.append(Turn(USER, [said(GO_ON)]))
     elif thinking == "disabled":
         last.entries = [entry for entry in last.entries if entry.kind not in THOUGHTS]
     last.entries[-1] = _trimmed(last.entries[-1])
 
 
-def _paused(turn: Turn) -> bool:
+def _paused(turn: Turn[Entry]) -> bool:
     """Whether tools that the server runs had a part in `turn`, so that it may have been paused."""
     return any(entry.answers or (entry.id and entry.kind != TOOL_USE) for entry in turn.entries)
 
 
-def _unanswered(turns: list[Turn]) -> set[str]:
+def _unanswered(turns: Turns) -> set[str]:
     """The uses of server-side tools that no result follows."""
     results: set[str] = set()
     found: set[str] = set()

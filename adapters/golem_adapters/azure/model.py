@@ -8,15 +8,16 @@ from typing import Any, Final
 from urllib.parse import quote, urlencode, urlsplit, urlunsplit
 
 from golem.model import Settings, stop_texts
-from golem.wire.http import HTTPClient, HTTPModel
-from golem_adapters._toolkit.endpoint import Credentials, Token, address, found_key, shown
+from golem.wire.http import HTTPClient
+from golem_adapters._toolkit.endpoint import Credentials, Token, address, found_key
+from golem_adapters._toolkit.model import ServedModel
 from golem_adapters.openai.dialect import AZURE, ChatDialect
 from golem_adapters.openai.model import ChatWire
 
 _URL_VARIABLES: Final = ("AZURE_OPENAI_BASE_URL", "AZURE_OPENAI_ENDPOINT")
 
 
-class AzureOpenAI(HTTPModel):
+class AzureOpenAI(ServedModel[ChatDialect]):
     """A deployment behind Azure's Chat Completions API.
 
     For Azure's Responses API use ``OpenAIResponses(…, dialect="azure")``.
@@ -53,7 +54,7 @@ class AzureOpenAI(HTTPModel):
             cannot be used.
     """
 
-    __slots__ = ("_chat",)
+    __slots__ = ()
 
     def __init__(
         self,
@@ -95,36 +96,13 @@ class AzureOpenAI(HTTPModel):
             key = found_key(api_key, AZURE.key_variables, "azure", needed=not base_url)
         url = surface(address(base_url or _found_url()), model, api_version)
         credentials = Credentials(AZURE.key_header, key, token=token)
-        self._chat = ChatWire(model, AZURE, url, credentials, AZURE.headers, settings)
-        super().__init__(self._chat, http_client=http_client, timeout=timeout)
-
-    @property
-    def model(self) -> str:
-        """The name of the deployment."""
-        return self._chat.model
-
-    @property
-    def base_url(self) -> str:
-        """Where the deployment is, without what may be secret in an address."""
-        return shown(self._chat.base_url)
-
-    @property
-    def dialect(self) -> ChatDialect:
-        """What tells this server apart."""
-        return self._chat.dialect
-
-    @property
-    def settings(self) -> Settings:
-        """The defaults that a request's own settings override."""
-        return self._chat.settings
+        wire = ChatWire(model, AZURE, url, settings, credentials, AZURE.headers)
+        super().__init__(wire, http_client=http_client, timeout=timeout)
 
     @property
     def native_output(self) -> bool:
         """Whether the server holds an answer to an output schema, and not merely to JSON."""
-        return self._chat.dialect.structured_output == "json_schema"
-
-    def __repr__(self) -> str:
-        return f"AzureOpenAI({self.model!r}, base_url={self.base_url!r})"
+        return self.dialect.structured_output == "json_schema"
 
 
 def _found_url() -> str:

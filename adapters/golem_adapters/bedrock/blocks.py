@@ -7,27 +7,16 @@ and whether a stored message still says what its native blocks say.
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
 from msgspec import Raw, Struct
 
-from golem import rawjson
-from golem.messages import AssistantMessage, Thinking, ToolCall
-from golem_adapters._toolkit.calls import wire_tool_name
-from golem_adapters._toolkit.lenient import (
-    clean,
-    elements,
-    is_array,
-    is_object,
-    members,
-    objects,
-    read_json,
-    text,
-)
+from golem.messages import AssistantMessage, Thinking
+from golem_adapters._toolkit.lenient import NOTHING, members, objects, text, written
+from golem_adapters._toolkit.reading import MISFITS, argument_text, verbatim_object
+from golem_adapters._toolkit.story import Asked, Story, completed, native_of
 from golem_adapters.bedrock.dialect import ALL_MEDIA
 
 TEXT: Final = "text"
@@ -37,7 +26,6 @@ TOOL_RESULT: Final = "toolResult"
 CITED: Final = "citationsContent"
 CACHE_POINT: Final = "cachePoint"
 
-NOTHING: Final = Raw(b"null")
 _KINDS: Final = (TEXT, TOOL_USE, REASONING, TOOL_RESULT, CITED, *sorted(ALL_MEDIA))
 _RANKS: Final[Mapping[str, int]] = {REASONING: 0, TEXT: 1, TOOL_USE: 2}
 """The order in which golem writes its fields: thinking, the text, calls."""
@@ -74,22 +62,6 @@ class Block(NamedTuple):
         return self.kind == TOOL_USE and members(self.value).get("type") in _IDLE_TYPES
 
 
-class Asked(NamedTuple):
-    """A tool call as a block has it: `id` may be missing, `name` is the wire's."""
-
-    id: str
-    name: str
-    args: str
-
-
-class Story(NamedTuple):
-    """What blocks say, each kind of thing in the order of the blocks."""
-
-    content: str
-    thinking: tuple[Thinking, ...]
-    calls: tuple[Asked, ...]
-
-
 class _Use(Struct):
     input: Raw = NOTHING
 
@@ -103,16 +75,7 @@ _calls: Final = msgspec.json.Decoder(_Call)
 
 def read_block(raw: Raw) -> Block | None:
     """The block in `raw`; None where it is no object, or nested past every use."""
-    data = bytes(raw)
-    try:
-        found = members(msgspec.json.decode(data))
-    except (msgspec.DecodeError, RecursionError):
-        try:
-            found = members(read_json(data))  # a number past every range, bad UTF-8
-        except ValueError:
-            return None
-        if not rawjson.is_utf8(data):
-            data = bytes(written(found))
+    data, found = verbatim_object(raw)
     if not found:
         return None
     kind = next((name for name in _KINDS if name in found), next(iter(found)))
@@ -125,12 +88,9 @@ def _args(data: bytes, value: object) -> str:
     """The verbatim text under `input`; a string there is the text of what is no object."""
     try:
         use = _calls.decode(data).toolUse
-        said = bytes(use.input) if use is not None else b"null"
-    except (msgspec.DecodeError, RecursionError):
-        said = bytes(written(members(value).get("input")))
-    if said == b"null":
-        return ""
-    return rawjson.text(said) if said[:1] == b'"' else said.decode()
+        return argument_text(use.input if use is not None else NOTHING)
+    except MISFITS:
+        return argument_text(written(members(value).get("input")))
 
 
 def story(blocks: Iterable[Block], provider: str) -> Story:
@@ -158,8 +118,7 @@ def told(block: Block) -> str:
 
 def asked(block: Block) -> Asked:
     """The tool call in `block`; a completed call without argument text has ``{}``."""
-    args = block.args.strip(rawjson.BLANKS.decode())
-    return Asked(block.word("toolUseId"), block.word("name"), args or "{}")
+    return Asked(block.word("toolUseId"), block.word("name"), completed(block.args))
 
 
 def thought(block: Block, provider: str) -> tuple[Thinking, ...]:
@@ -216,45 +175,9 @@ def own_blocks(message: AssistantMessage, provider: str) -> list[Block]:
 
     They are `provider`'s own, and the message still says what they say.
     """
-    native = message.native
-    if native is None or native.provider != provider:
+    native = native_of(message, provider)
+    if native is None:
         return []
     blocks = [block for raw in native.items if (block := read_block(raw)) is not None]
-    said = story(blocks, provider)
-    same = (
-        len(blocks) == len(native.items)
-        and said.content == message.content
-        and said.thinking == message.thinking
-        and len(said.calls) == len(message.tool_calls)
-        and all(map(_same_call, said.calls, message.tool_calls))
-    )
+    same = len(blocks) == len(native.items) and story(blocks, provider).is_told_by(message)
     return blocks if same else []
-
-
-def _same_call(said: Asked, call: ToolCall) -> bool:
-    """Whether a stored call is the one of a block, whatever id it had to be given."""
-    return (
-        said.name in (call.name, wire_tool_name(call.name))
-        and (not said.id or call.id == said.id)
-        and ToolCall.of("", "", said.args).args == call.args
-    )
-
-
-# --- JSON
-
-
-def written(value: Any) -> Raw:
-    """`value` as JSON; what JSON cannot spell is null."""
-    try:
-        return Raw(json.dumps(clean(_finite(value)), separators=(",", ":")).encode())
-    except RecursionError:
-        return NOTHING
-
-
-def _finite(value: Any) -> Any:
-    """`value` with null for every number that JSON cannot spell."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if is_object(value):
-        return {name: _finite(member) for name, member in value.items()}
-    return list(map(_finite, elements(value))) if is_array(value) else value

@@ -15,31 +15,21 @@ from typing import Final, NamedTuple
 from msgspec import Raw
 
 from golem import rawjson
-from golem.messages import (
-    AssistantMessage,
-    Message,
-    Part,
-    SystemMessage,
-    ToolCall,
-    ToolMessage,
-    UserMessage,
-)
-from golem.wire.notes import bind, note, placed, refuse, settle
+from golem.messages import AssistantMessage, Message, Part, ToolCall, ToolMessage
+from golem.wire.notes import bind, note, settle
 from golem_adapters._toolkit.body import Wire
 from golem_adapters._toolkit.calls import INTERRUPTED, CallIds, embedded_args, wire_tool_name
 from golem_adapters._toolkit.lenient import members
 from golem_adapters._toolkit.noting import (
-    AS_USER,
     LOOSE,
     NO_TEXT,
     UNSIGNED,
-    medium,
     note_calls,
     note_native,
     note_parts,
-    note_sound,
     note_thinking,
 )
+from golem_adapters._toolkit.walk import FAILED, Turn, TurnWalk, label_of
 from golem_adapters.bedrock.blocks import (
     REASONING,
     TEXT,
@@ -51,17 +41,10 @@ from golem_adapters.bedrock.blocks import (
 )
 from golem_adapters.bedrock.dialect import CALL_IDS, ConverseDialect
 from golem_adapters.bedrock.media import content_block
-from golem_adapters.bedrock.turns import Entry, Turn, said, settled
-
-SAID_NOTHING: Final = "(no text)"
-"""Stands for a user's blank message, which the API refuses; left out, its neighbors would run
-together, or the request would end with the assistant's words."""
+from golem_adapters.bedrock.turns import Entry, kind_of, settled
 
 NO_RESULT: Final = "(no result)"
 """Stands for the text of a result that has none: a result needs content, and no blank one."""
-
-FAILED: Final = "The tool failed."
-"""Stands for the text of a failed call that has none."""
 
 
 class Conversation(NamedTuple):
@@ -71,7 +54,7 @@ class Conversation(NamedTuple):
     """
 
     system: list[Wire]
-    turns: list[Turn]
+    turns: list[Turn[Entry]]
     called: dict[str, None]
 
 
@@ -81,75 +64,26 @@ def conversation(messages: Iterable[Message], dialect: ConverseDialect) -> Conve
     Raises UnsupportedContentError for a part of a message that the family cannot take.
     """
     walk = _Walk(dialect)
-    for index, message in placed(messages):
-        walk.take(index, message)
-    walk.end_batch()
+    walk.walked(messages)
     turns = settled(walk.turns, dialect)
     settle(lambda: [entry.block for turn in turns for entry in turn.entries])
     return Conversation(walk.system, turns, walk.called)
 
 
-class _Walk:
-    """Writes the messages of one history, in order.
-
-    A *batch* is an assistant turn and the results of its calls, which open the next user turn;
-    media that no result can hold follow them there.
-    """
+class _Walk(TurnWalk[Entry]):
+    """Writes a history. The results of a batch open the next user turn, media follow them."""
 
     def __init__(self, dialect: ConverseDialect) -> None:
+        super().__init__(CallIds(CALL_IDS), f"in Converse ({dialect.name})")
         self._dialect = dialect
-        self._ids = CallIds(CALL_IDS)
         self._used: set[str] = set()  # ids of what the server's own tools did
         self._documents = 0
-        self._media: list[Entry] = []
         self.called: dict[str, None] = {}
-        self.system: list[Wire] = []
-        self.turns: list[Turn] = []
 
-    def take(self, index: int, message: Message) -> None:
-        if not isinstance(message, ToolMessage):
-            self.end_batch()
-        match message:
-            case SystemMessage():
-                self._instructions(message)
-            case UserMessage():
-                self._user(index, message)
-            case AssistantMessage():
-                self._assistant(index, message)
-            case ToolMessage():
-                self._result(index, message)
-
-    def end_batch(self) -> None:
+    def _end_batch(self) -> None:
         for wire_id in self._ids.close_turn():
             self._answer(wire_id, [{TEXT: INTERRUPTED}], failed=False)
-        if self._media:
-            media, self._media = self._media, []
-            self._say("user", media)
-
-    def _say(self, role: str, entries: list[Entry]) -> None:
-        if not self.turns or self.turns[-1].role != role:
-            self.turns.append(Turn(role))
-        self.turns[-1].entries += entries
-
-    def _instructions(self, message: SystemMessage) -> None:
-        """Instructions; behind the conversation's beginning they stand where they were given.
-
-        In front of it they would change what caches know of everything that follows.
-        """
-        if not message.content.strip():
-            return
-        if self.turns or not self._dialect.system:
-            note("flattened", "content", "instructions", AS_USER)
-            self._say("user", [said(message.content)])
-        else:
-            self.system.append({TEXT: message.content})
-
-    def _user(self, index: int, message: UserMessage) -> None:
-        entries = [said(message.content)] if message.content.strip() else []
-        entries += self._blocks(index, message.parts, message.parts)
-        if not entries and not message.parts:
-            note("flattened", "content", "blank text", f"goes out as {SAID_NOTHING!r}")
-        self._say("user", entries or [said(SAID_NOTHING)])
+        self._say_media()
 
     # --- assistant turns
 
@@ -168,12 +102,7 @@ class _Walk:
             self._say("assistant", entries)
         elif not message.parts:
             note("dropped", "", "answer", NO_TEXT)
-        # The transcript of a spoken answer is its content: the sound need not go back.
-        parts = tuple(p for p in message.parts if not (p.kind == "audio" and message.content))
-        note_sound(parts, message.parts)
-        if parts:
-            note_parts(parts, message.parts)
-            self._attach("Part of the answer above:", self._blocks(index, parts, message.parts))
+        self._attach_made(index, message)
 
     def _paired(self, blocks: list[Block]) -> bool:
         """Whether all that the server's own tools did has its result here, and was not yet said."""
@@ -213,7 +142,7 @@ class _Walk:
         if message.native is not None:
             note_thinking(message, (), self._dialect.name)
         if message.content.strip():
-            entries.append(said(message.content))
+            entries.append(self._said(message.content))
         for call, wire_id in zip(message.tool_calls, wire_ids, strict=True):
             entries.append(Entry({TOOL_USE: _tool_use(call, wire_id)}, TOOL_USE))
         return entries
@@ -243,9 +172,9 @@ class _Walk:
         wire_id = self._ids.answer(message.tool_call_id)
         if wire_id is None:
             return  # not in a repaired history; the provider would refuse the whole request
-        entries = self._blocks(index, message.parts, message.parts)
-        inside = [entry.block for entry in entries if entry.kind in self._dialect.result_media]
-        outside = [entry for entry in entries if entry.kind not in self._dialect.result_media]
+        media = self._carried(index, message.parts, message.parts)
+        inside = [wire for wire in media if kind_of(wire) in self._dialect.result_media]
+        outside = [wire for wire in media if kind_of(wire) not in self._dialect.result_media]
         content: list[Wire | Raw] = [*inside]
         if message.content.strip():
             content.insert(0, {TEXT: message.content})
@@ -255,9 +184,9 @@ class _Walk:
         if message.failed and not self._dialect.status:
             note("dropped", "failed", "failed", "the family takes no mark of a failed call")
         if outside:
-            note_parts([p for p in message.parts if p.kind in _kinds(outside)], message.parts)
-            label = f"Attached to the result of {message.tool_name or 'the tool'} ({wire_id}):"
-            self._attach(label, outside)
+            kinds = set(map(kind_of, outside))
+            note_parts([p for p in message.parts if p.kind in kinds], message.parts)
+            self._attach(label_of(message, wire_id), outside)
 
     def _answer(self, wire_id: str, content: list[Wire | Raw], *, failed: bool) -> None:
         result: Wire = {"toolUseId": wire_id, "content": content}
@@ -265,27 +194,20 @@ class _Walk:
             result["status"] = "error"
         self._say("user", [Entry({TOOL_RESULT: result}, TOOL_RESULT)])
 
-    # --- media
+    # --- texts and media
 
-    def _attach(self, label: str, entries: list[Entry]) -> None:
-        self._media += [said(label), *entries]
+    def _takes_system(self) -> bool:
+        return self._dialect.system
 
-    def _blocks(self, index: int, parts: tuple[Part, ...], among: tuple[Part, ...]) -> list[Entry]:
-        """The blocks for `parts`, which are numbered as they stand `among` the message's."""
-        found: list[Entry] = []
-        for part in parts:
-            self._documents += part.kind == "document"
-            wire = content_block(part, self._dialect, self._documents)
-            if isinstance(wire, str):
-                why = f"{wire} in Converse ({self._dialect.name})"
-                refuse(index, f"parts[{among.index(part)}]", medium(part), why)
-                continue
-            found.append(Entry(wire, part.kind))
-        return found
+    def _text(self, words: str) -> Wire:
+        return {TEXT: words}
 
+    def _medium(self, part: Part) -> Wire | str:
+        self._documents += part.kind == "document"
+        return content_block(part, self._dialect, self._documents)
 
-def _kinds(entries: list[Entry]) -> set[str]:
-    return {entry.kind for entry in entries}
+    def _entry(self, wire: Wire) -> Entry:
+        return Entry(wire, kind_of(wire))
 
 
 def _may_go_back(block: Block) -> bool:

@@ -8,17 +8,14 @@ names its type; the status that the service's model gives it stands for it.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from golem.errors import APIError
 from golem.wire.eventstream import Frame
-from golem_adapters._toolkit.failures import phrase, retry_advice, words_of
+from golem_adapters._toolkit.failures import retry_advice, words_of
 from golem_adapters._toolkit.lenient import members, read_json, text
-from golem_adapters.openai.failures import blanked, named, quoted
-
-Secrets = Iterable[str]
-"""What must not be in an error's text: AWS quotes the request that a signature did not fit."""
+from golem_adapters._toolkit.quoting import Secrets, api_error, blanked, named
 
 STATUSES: Final[Mapping[str, int]] = {
     "AccessDeniedException": 403,
@@ -44,13 +41,14 @@ def http_error(
     kind, message = _complaint(body)
     kind = _type_name(headers.get("x-amzn-errortype", "")) or kind
     retryable, wait = retry_advice(_judged_by(kind, status), headers, now)
-    return APIError(
-        quoted("", hidden(secrets, message or _words(kind, body, status, secrets))),
+    return api_error(
+        secrets,
+        message or _words(kind, body, status, secrets),
         status=status,
-        code=named("", hidden(secrets, kind)),
+        code=kind,
         retryable=retryable,
-        retry_after=wait,
-        request_id=answer_id(headers, secrets) or None,
+        wait=wait,
+        request_id=request_id(headers),
     )
 
 
@@ -75,30 +73,24 @@ def request_id(headers: Mapping[str, str]) -> str:
 
 def answer_id(headers: Mapping[str, str], secrets: Secrets) -> str:
     """The same for an answer, where it does not show a key; empty for none."""
-    return named("", hidden(secrets, request_id(headers))) or ""
-
-
-def hidden(secrets: Secrets, words: str) -> str:
-    """`words` without any of `secrets`."""
-    for secret in secrets:
-        words = blanked(secret, words)
-    return words
+    return named(secrets, request_id(headers)) or ""
 
 
 def _words(kind: str, body: bytes, status: int, secrets: Secrets) -> str:
     """What is said where the provider has no message: its body, unless that was its own JSON."""
-    return words_of(b"" if kind else body, status, functools.partial(hidden, secrets))
+    return words_of(b"" if kind else body, status, functools.partial(blanked, secrets))
 
 
 def _error(kind: str, message: str, headers: Mapping[str, str], secrets: Secrets) -> APIError:
     status = STATUSES.get(kind)
     retryable = status is not None and retry_advice(_judged_by(kind, status), {}, 0.0)[0]
-    return APIError(
-        quoted("", hidden(secrets, message or phrase(status))),
+    return api_error(
+        secrets,
+        message,
         status=status,
-        code=named("", hidden(secrets, kind)),
+        code=kind,
         retryable=retryable,
-        request_id=answer_id(headers, secrets) or None,
+        request_id=request_id(headers),
     )
 
 

@@ -9,36 +9,23 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw
 
-from golem import rawjson
 from golem_adapters._toolkit.bounds import room_for
-from golem_adapters._toolkit.lenient import clean, is_array, is_object, text
-from golem_adapters._toolkit.pieces import ArgumentText, Pieces
+from golem_adapters._toolkit.lenient import NOTHING, clean, is_array, is_object, text, written
+from golem_adapters._toolkit.pieces import Halves, Pieces
+from golem_adapters._toolkit.reading import argument_json
+from golem_adapters._toolkit.story import trimmed
+from golem_adapters._toolkit.telling import ToldCall
 from golem_adapters.bedrock.blocks import (
     CITED,
-    NOTHING,
     REASONING,
     TEXT,
     TOOL_RESULT,
     TOOL_USE,
     Block,
     read_block,
-    written,
 )
 
-_BLANKS: Final = rawjson.BLANKS.decode()
 _BLOB: Final = "bytes"
-
-
-class ToldCall:
-    """A tool call of which deltas were given out; `name` is the tool's own."""
-
-    __slots__ = ("args", "id", "index", "name")
-
-    def __init__(self, index: int, id: str, name: str) -> None:
-        self.index = index
-        self.id = id
-        self.name = name
-        self.args = ArgumentText()
 
 
 class GrowingBlock:
@@ -50,7 +37,7 @@ class GrowingBlock:
     __slots__ = (
         "_citations",
         "_grown",
-        "_half",
+        "_halves",
         "_input",
         "_pieces",
         "_redacted",
@@ -66,7 +53,7 @@ class GrowingBlock:
         self.call: ToldCall | None = None
         self.done = False
         self._start: Any = start
-        self._half = ""
+        self._halves = Halves()
         self._pieces: list[str] = []
         self._input: list[str] = []
         self._redacted: list[str] = []
@@ -93,25 +80,24 @@ class GrowingBlock:
 
     def added(self, piece: str) -> str:
         """What `piece` of text or reasoning says, behind a half character that came before."""
-        said = self._mended(piece)
+        said = self._halves.mended(piece)
         if said:
             self._pieces.append(said)
         return said
 
     def argued(self, piece: str) -> str:
         """What a piece of a tool's input says, behind a half character that came before."""
-        said = self._mended(piece)
+        said = self._halves.mended(piece)
         if said:
             self._input.append(said)
         return said
 
     def rest(self) -> str:
         """What half a character at the end of the pieces stands for."""
-        if not self._half:
-            return ""
-        self._half = ""
-        (self._input if self.kind == TOOL_USE else self._pieces).append("\ufffd")
-        return "\ufffd"
+        rest = self._halves.rest()
+        if rest:
+            (self._input if self.kind == TOOL_USE else self._pieces).append(rest)
+        return rest
 
     def signed(self, signature: str) -> None:
         """Take in a piece of a signature; the whole one once more is no piece."""
@@ -132,14 +118,6 @@ class GrowingBlock:
         if self.kind == TOOL_RESULT:
             piece = {"content": piece}
         self._grown.add(piece)
-
-    def _mended(self, piece: str) -> str:
-        if not self._half and piece.isascii():
-            return piece
-        piece, self._half = self._half + piece, ""
-        if piece and "\ud800" <= piece[-1] <= "\udbff":
-            piece, self._half = piece[:-1], piece[-1]
-        return text(piece)
 
     # --- the whole
 
@@ -177,9 +155,9 @@ class GrowingBlock:
 
     def _use(self) -> dict[str, Any]:
         args = self.call.args.text if self.call is not None else "".join(self._input)
-        args = args.strip(_BLANKS) or self.began_with or "{}"
+        args = trimmed(args) or self.began_with or "{}"
         started: dict[str, Any] = self._start if is_object(self._start) else {}
-        return {"toolUseId": "", "name": "", **started, "input": _input(args)}
+        return {"toolUseId": "", "name": "", **started, "input": argument_json(args)}
 
 
 class _Pile:
@@ -214,12 +192,6 @@ def _encoded(block: dict[str, Any]) -> Raw:
         return Raw(msgspec.json.encode(clean(block)))
     except RecursionError:
         return NOTHING
-
-
-def _input(args: str) -> Raw:
-    """Argument text inside a block: an object as it is written, anything else as a string."""
-    data = args.encode()
-    return Raw(data) if rawjson.is_object(data) else written(args)
 
 
 def _joined(before: Any, piece: Any) -> Any:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import quote
 
 from golem.errors import APIError
-from golem.messages import Message
-from golem.model import Request, Response, Settings, ToolSpec, stop_texts
-from golem.wire.http import HTTPCall, HTTPModel
+from golem.model import Request, Response, Settings, stop_texts
+from golem.wire.http import HTTPCall
 from golem_adapters._toolkit.body import merged
-from golem_adapters._toolkit.endpoint import Token, address, beneath, model_name, shown
+from golem_adapters._toolkit.endpoint import Token, address, beneath
+from golem_adapters._toolkit.model import JSON, BaseWire, CountingModel, json_call
 from golem_adapters.bedrock.credentials import Proof, Source, proof_of
 from golem_adapters.bedrock.dialect import ConverseDialect, dialect_of
 from golem_adapters.bedrock.failures import http_error
@@ -31,7 +31,7 @@ _LIFETIMES: Final = ("5m", "1h")
 _EVENT_STREAM: Final = "application/vnd.amazon.eventstream"
 
 
-class Bedrock(HTTPModel):
+class Bedrock(CountingModel[ConverseDialect]):
     """A model behind the Converse API of Amazon Bedrock.
 
     What a model has to get back (signed thinking, what the service's own tools did) is kept on
@@ -74,7 +74,7 @@ class Bedrock(HTTPModel):
             a family without.
     """
 
-    __slots__ = ("_converse",)
+    __slots__ = ("_region",)
 
     def __init__(
         self,
@@ -112,61 +112,26 @@ class Bedrock(HTTPModel):
             raise ValueError(f"{record.name} has no prompt caches")
         where = _region(region, model)
         url = base_url or _first(_URL_VARIABLES)
-        self._converse = _ConverseWire(
+        wire = _ConverseWire(
             model,
             record,
             address(url or _address_of(where)),
-            where,
-            proof_of(api_key, token, credentials, where, own=bool(url)),
             settings,
+            proof_of(api_key, token, credentials, where, own=bool(url)),
             Options(cache, tuple(server_tools)),
         )
-        super().__init__(self._converse, http_client=http_client, timeout=timeout)
-
-    async def count_tokens(
-        self, messages: Sequence[Message], tools: Sequence[ToolSpec] = ()
-    ) -> int:
-        """How many tokens a request with these messages and tools has, as the service counts.
-
-        The port of `golem.history.budget_history` and ``per_request_input_tokens``. Asks the
-        service each time. Raises as `generate` does; an `APIError` where it does not count for
-        this model.
-        """
-        headers, body = await self._ask(self._converse.count(Request(messages, tools)))
-        return self._converse.counted(headers, body)
-
-    @property
-    def model(self) -> str:
-        """The model's id, profile or ARN."""
-        return self._converse.model
+        super().__init__(wire, http_client=http_client, timeout=timeout)
+        self._region = where
 
     @property
     def region(self) -> str:
         """The AWS region; empty where nothing needs one."""
-        return self._converse.region
-
-    @property
-    def base_url(self) -> str:
-        """Where the server is, without what may be secret in an address."""
-        return shown(self._converse.base_url)
-
-    @property
-    def dialect(self) -> ConverseDialect:
-        """What tells this family of models apart."""
-        return self._converse.dialect
-
-    @property
-    def settings(self) -> Settings:
-        """The defaults that a request's own settings override."""
-        return self._converse.settings
+        return self._region
 
     @property
     def native_output(self) -> bool:
         """Whether the model is held to an output schema."""
-        return self._converse.dialect.structured_output
-
-    def __repr__(self) -> str:
-        return f"Bedrock({self.model!r}, base_url={self.base_url!r})"
+        return self.dialect.structured_output
 
 
 def _first(variables: Sequence[str]) -> str:
@@ -192,37 +157,21 @@ def _address_of(region: str) -> str:
     return f"https://bedrock-runtime.{region}.amazonaws.com{suffix}"
 
 
-class _ConverseWire:
+class _ConverseWire(BaseWire[ConverseDialect]):
     """The `golem.wire.http.WireDialect` of Converse: ties the pure parts together."""
 
-    takes_notes = True
-
-    __slots__ = (
-        "_options",
-        "_path",
-        "_proof",
-        "base_url",
-        "dialect",
-        "model",
-        "region",
-        "settings",
-    )
+    __slots__ = ("_options", "_path", "_proof")
 
     def __init__(
         self,
         model: str,
         dialect: ConverseDialect,
         base_url: str,
-        region: str,
-        proof: Proof,
         settings: Settings,
+        proof: Proof,
         options: Options,
     ) -> None:
-        self.model = model_name(model)
-        self.dialect = dialect
-        self.base_url = base_url
-        self.region = region
-        self.settings = settings
+        super().__init__(model, dialect, base_url, settings)
         self._proof = proof
         self._options = options
         self._path = f"/model/{quote(model, safe='')}"
@@ -236,15 +185,14 @@ class _ConverseWire:
         )
         if stream:
             return self._call("/converse-stream", _EVENT_STREAM, body)
-        return self._call("/converse", "application/json", body)
+        return self._call("/converse", JSON, body)
 
     def count(self, request: Request) -> HTTPCall:
         body = encode_count(request, dialect=self.dialect, options=self._options)
-        return self._call("/count-tokens", "application/json", body)
+        return self._call("/count-tokens", JSON, body)
 
     def _call(self, action: str, accept: str, body: bytes) -> HTTPCall:
-        headers = {"content-type": "application/json", "accept": accept}
-        return HTTPCall(beneath(self.base_url, self._path + action), headers, body)
+        return json_call(beneath(self.base_url, self._path + action), accept, body)
 
     def authorize(
         self, call: HTTPCall, now: float

@@ -19,7 +19,7 @@ from golem_adapters._toolkit.lenient import is_mapping
 from golem_adapters.anthropic.schema import enforceable
 from golem_adapters.bedrock.conversation import Conversation, conversation
 from golem_adapters.bedrock.dialect import EFFORT, ConverseDialect
-from golem_adapters.bedrock.turns import marked, thinks_on
+from golem_adapters.bedrock.turns import marked, thinks_on, written
 
 MODEL_FIELDS: Final = "additionalModelRequestFields"
 """Where everything goes that one family has and the others have not."""
@@ -96,7 +96,7 @@ def _prompt(
         tools["tools"].append(mark)
     if mark and _marks(dialect, "messages"):
         marked(told.turns, mark)
-    found["messages"] = [turn.written() for turn in told.turns]
+    found["messages"] = written(told.turns)
     return found
 
 

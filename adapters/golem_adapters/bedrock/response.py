@@ -9,11 +9,11 @@ from golem.model import Delta, Request, Response
 from golem_adapters._toolkit.bounds import bounded
 from golem_adapters._toolkit.calls import stored_tool_names
 from golem_adapters._toolkit.lenient import members, read_json, whole
+from golem_adapters._toolkit.quoting import Secrets, excerpt
 from golem_adapters.bedrock.dialect import ConverseDialect
-from golem_adapters.bedrock.failures import Secrets, answer_id, error_within, hidden
+from golem_adapters.bedrock.failures import answer_id, error_within
 from golem_adapters.bedrock.shapes import read_answer
 from golem_adapters.bedrock.turn import Turn
-from golem_adapters.openai.failures import excerpt
 
 
 def decode_response(
@@ -33,12 +33,12 @@ def decode_response(
     try:
         answer = read_answer(bounded(body))
     except ValueError as error:
-        raise ProtocolError(f"the answer is not JSON: {shown(body, secrets)}") from error
+        raise ProtocolError(f"the answer is not JSON: {excerpt(body, secrets)}") from error
     message = answer.output.message if answer is not None and answer.output is not None else None
     if answer is None or message is None or message.content is None:
         if complaint := error_within(body, headers, secrets=secrets):
             raise complaint
-        raise ProtocolError(f"the answer has no content: {shown(body, secrets)}")
+        raise ProtocolError(f"the answer has no content: {excerpt(body, secrets)}")
     turn = new_turn(request, dialect)
     given: list[Delta] = [] if deltas is None else deltas
     turn.take(answer, given)
@@ -58,16 +58,10 @@ def decode_count(body: bytes, *, headers: Mapping[str, str], secrets: Secrets) -
     try:
         value = read_json(bounded(body))
     except ValueError as error:
-        raise ProtocolError(f"the count is not JSON: {shown(body, secrets)}") from error
+        raise ProtocolError(f"the count is not JSON: {excerpt(body, secrets)}") from error
     count = whole(members(value).get("inputTokens"))
     if count is not None and count >= 0:
         return count
     if complaint := error_within(body, headers, secrets=secrets):
         raise complaint
-    raise ProtocolError(f"the answer has no count: {shown(body, secrets)}")
-
-
-def shown(body: bytes, secrets: Secrets) -> str:
-    """The beginning of `body`, for an error's text."""
-    words = hidden(secrets, body[: 64 * 1024].decode("utf-8", "replace"))
-    return excerpt(words.encode(), "")
+    raise ProtocolError(f"the answer has no count: {excerpt(body, secrets)}")

@@ -16,16 +16,17 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw, Struct
 
-from golem import rawjson
 from golem_adapters._toolkit.lenient import (
+    NOTHING,
     is_array,
     is_object,
     members,
     read_json,
     text,
     whole,
+    written,
 )
-from golem_adapters.bedrock.blocks import NOTHING, written
+from golem_adapters._toolkit.reading import MISFITS, forgiven
 
 
 class Message(Struct):
@@ -95,29 +96,26 @@ def read_answer(data: bytes) -> Answer | None:
     """
     try:
         return _answers.decode(data)
-    except (msgspec.DecodeError, RecursionError):
+    except MISFITS:
         value = read_json(data)
-    if not is_object(value):
-        return None
-    try:
-        # Blocks to the byte, as far as lone surrogate escapes allow.
-        return _answers.decode(rawjson.without_lone_surrogates(data))
-    except (msgspec.DecodeError, RecursionError):
-        content = members(members(value.get("output")).get("message")).get("content")
-        said = Message(list(map(written, content))) if is_array(content) else None
-        return Answer(
-            output=Output(said),
-            stopReason=text(value.get("stopReason")),
-            usage=members(value.get("usage")),
-            trace=members(value.get("trace")),
-        )
+    return forgiven(data, value, _answers, _answer) if is_object(value) else None
+
+
+def _answer(value: dict[str, Any]) -> Answer:
+    content = members(members(value.get("output")).get("message")).get("content")
+    return Answer(
+        output=Output(Message(list(map(written, content))) if is_array(content) else None),
+        stopReason=text(value.get("stopReason")),
+        usage=members(value.get("usage")),
+        trace=members(value.get("trace")),
+    )
 
 
 def read_event(data: bytes) -> Event:
     """`data` as an event. Raises ValueError where it is no JSON object."""
     try:
         return _events.decode(data)
-    except (msgspec.DecodeError, RecursionError):
+    except MISFITS:
         value = read_json(data)
     if not is_object(value):
         raise ValueError("not an object")
@@ -135,7 +133,7 @@ def read_piece(raw: Raw) -> Piece:
     """What the delta in `raw` brings of text, reasoning, arguments and citations."""
     try:
         return _pieces.decode(raw)
-    except (msgspec.DecodeError, RecursionError):
+    except MISFITS:
         found = read_members(raw)
     thoughts = found.get("reasoningContent")
     use = found.get("toolUse")

@@ -22,10 +22,11 @@ from golem.messages import AssistantMessage
 from golem.model import Delta, Request, Response
 from golem.wire.eventstream import EventStreamDecoder, Frame
 from golem_adapters._toolkit.bounds import bounded
+from golem_adapters._toolkit.quoting import Secrets, excerpt
 from golem_adapters._toolkit.streams import EventAnswer
 from golem_adapters.bedrock.dialect import ConverseDialect
-from golem_adapters.bedrock.failures import Secrets, answer_id, frame_error
-from golem_adapters.bedrock.response import decode_response, new_turn, shown
+from golem_adapters.bedrock.failures import answer_id, frame_error
+from golem_adapters.bedrock.response import decode_response, new_turn
 from golem_adapters.bedrock.shapes import Event, read_event
 
 
@@ -79,7 +80,7 @@ class ConverseStream(EventAnswer[Frame]):
         try:
             said = read_event(bounded(event.payload))
         except ValueError as error:
-            data = shown(event.payload, self._secrets)
+            data = excerpt(event.payload, self._secrets)
             failure = ProtocolError(f"an event of the stream is not JSON: {data}")
             failure.__cause__ = error
             return self._fail(failure)

@@ -12,7 +12,7 @@ from typing import Any, Final
 from msgspec import Raw
 
 from golem.ids import new_id
-from golem.messages import AssistantMessage, Native, Part, Thinking, ToolCall
+from golem.messages import AssistantMessage, Native, Part, Thinking
 from golem.model import (
     Delta,
     Details,
@@ -20,12 +20,11 @@ from golem.model import (
     Response,
     TextDelta,
     ThinkingDelta,
-    ToolCallDelta,
 )
 from golem_adapters._toolkit.bounds import Room, room_for
-from golem_adapters._toolkit.lenient import members, text
+from golem_adapters._toolkit.lenient import NOTHING, members, text
+from golem_adapters._toolkit.telling import ToldCall, finish_reason
 from golem_adapters.bedrock.blocks import (
-    NOTHING,
     REASONING,
     TEXT,
     TOOL_USE,
@@ -36,7 +35,7 @@ from golem_adapters.bedrock.blocks import (
     told,
 )
 from golem_adapters.bedrock.dialect import ALL_MEDIA
-from golem_adapters.bedrock.growing import GrowingBlock, ToldCall
+from golem_adapters.bedrock.growing import GrowingBlock
 from golem_adapters.bedrock.media import made_part
 from golem_adapters.bedrock.shapes import Answer, Piece, Thought, read_members, read_piece
 from golem_adapters.bedrock.usage import usage_of
@@ -92,8 +91,8 @@ class Turn:
         deltas.extend(ThinkingDelta(found.text) for found in thinking if found.text)
         if block.call:
             call = self._begin_call(block.word("toolUseId"), block.word("name"), deltas)
-            self._add_args(call, block.args, deltas)
-            self._end_call(call, deltas)
+            call.add(block.args, deltas)
+            call.end(deltas)
 
     # --- a stream
 
@@ -134,7 +133,7 @@ class Turn:
             growing = self._target(index, TOOL_USE, deltas)
             said = growing.argued(piece.toolUse.input or "")
             if growing.call is not None:
-                self._add_args(growing.call, said, deltas)
+                growing.call.add(said, deltas)
         if piece.citation != NOTHING:
             self._target(index, TEXT, deltas).cited(piece.citation)
         if piece == _NO_PIECE:
@@ -175,10 +174,10 @@ class Turn:
         if growing.call is None:
             self._tell(growing, rest, deltas)
         else:
-            self._add_args(growing.call, rest, deltas)
+            growing.call.add(rest, deltas)
             if not growing.call.args.text:
-                self._add_args(growing.call, growing.began_with, deltas)
-            self._end_call(growing.call, deltas)
+                growing.call.add(growing.began_with, deltas)
+            growing.call.end(deltas)
 
     def end(self, reason: str | None) -> None:
         """The message is whole: why it ended."""
@@ -202,22 +201,8 @@ class Turn:
         call = ToldCall(len(self._calls), given, self._names.get(name, name))
         self._calls.append(call)
         self._call_ids.add(given)
-        deltas.append(ToolCallDelta(call.index, call.id, call.name))
+        call.begin(deltas)
         return call
-
-    def _add_args(self, call: ToldCall, piece: str, deltas: list[Delta]) -> None:
-        args = call.args.taken(piece)
-        if not args:
-            return
-        last = deltas[-1] if deltas else None
-        if type(last) is ToolCallDelta and last.index == call.index and not last.args:
-            deltas[-1] = ToolCallDelta(call.index, last.id, last.name, args)
-        else:
-            deltas.append(ToolCallDelta(call.index, args=args))
-
-    def _end_call(self, call: ToldCall, deltas: list[Delta]) -> None:
-        if not call.args.text:
-            self._add_args(call, "{}", deltas)
 
     # --- giving out
 
@@ -244,20 +229,14 @@ class Turn:
             finish_reason=self._stop_reason,
             finish_message=text(guardrail.get("actionReason")),
         )
-        message = self._message(blocks, native)
-        return Response(message, usage_of(self._usage), self._finish(), details)
+        reason = finish_reason(_FINISH, self._stop_reason, called=bool(self._calls))
+        return Response(self._message(blocks, native), usage_of(self._usage), reason, details)
 
     def _built(self) -> list[Block]:
         found: list[Block] = []
         for block in self._blocks:
             found += block.built() if isinstance(block, GrowingBlock) else [block]
         return found
-
-    def _finish(self) -> FinishReason:
-        reason: FinishReason = _FINISH.get(self._stop_reason, "other")
-        if self._calls:
-            return "tool_call" if reason == "stop" or not self._stop_reason else reason
-        return "stop" if reason == "tool_call" else reason
 
     def _message(self, blocks: list[Block], native: Native | None) -> AssistantMessage:
         thinking: list[Thinking] = []
@@ -269,9 +248,7 @@ class Turn:
         return AssistantMessage(
             content="".join(map(told, blocks)),
             parts=tuple(parts),
-            tool_calls=tuple(
-                ToolCall.of(call.id, call.name, call.args.text) for call in self._calls
-            ),
+            tool_calls=tuple(call.call() for call in self._calls),
             thinking=tuple(thinking),
             native=native,
         )

@@ -7,20 +7,14 @@ turn: some families take nothing there, and get the rest in a turn of its own.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from msgspec import Raw
 
 from golem_adapters._toolkit.body import Wire
+from golem_adapters._toolkit.walk import GO_ON, OPENING, USER, Turn, alternating
 from golem_adapters.bedrock.blocks import CACHE_POINT, REASONING, TEXT, TOOL_RESULT
 from golem_adapters.bedrock.dialect import ConverseDialect
-
-OPENING: Final = "(The conversation so far:)"
-"""What a user is given to say where a history begins with the assistant or with nobody."""
-
-CONTINUE: Final = "Continue."
-"""What a user is given to say where a history ends with the assistant's words."""
 
 BETWEEN: Final = "."
 """What the assistant is given to say between results and what may not stand beside them."""
@@ -41,16 +35,17 @@ class Entry(NamedTuple):
     kind: str
 
 
-@dataclass(slots=True)
-class Turn:
-    """Everything that one side says before the other does."""
+Turns = list[Turn[Entry]]
 
-    role: str
-    entries: list[Entry] = field(default_factory=list[Entry])
 
-    def written(self) -> Wire:
-        """The turn on the wire."""
-        return {"role": self.role, "content": [entry.block for entry in self.entries]}
+def written(turns: Turns) -> list[Wire]:
+    """The turns on the wire."""
+    return [{"role": turn.role, "content": [e.block for e in turn.entries]} for turn in turns]
+
+
+def kind_of(wire: Wire) -> str:
+    """The kind of a text or a medium, its one member."""
+    return next(iter(wire))
 
 
 def said(words: str) -> Entry:
@@ -58,44 +53,35 @@ def said(words: str) -> Entry:
     return Entry({TEXT: words}, TEXT)
 
 
-def settled(turns: list[Turn], dialect: ConverseDialect) -> list[Turn]:
+def settled(turns: Turns, dialect: ConverseDialect) -> Turns:
     """The turns as `dialect` takes them, alternating, the user first and last.
 
     A turn of the assistant must not end with thinking; where nothing else is left of it, its
     neighbors are one.
     """
-    found: list[Turn] = []
     for turn in turns:
-        entries = turn.entries
-        if turn.role == "assistant":
-            entries = list(entries)
-            while entries and entries[-1].kind == REASONING:
-                entries.pop()
-        if entries and found and found[-1].role == turn.role:
-            found[-1].entries += entries
-        elif entries:
-            found.append(Turn(turn.role, list(entries)))
-    if not found or found[0].role != "user":
-        found.insert(0, Turn("user", [said(OPENING)]))
-    if found[-1].role != "user":
-        found.append(Turn("user", [said(CONTINUE)]))
+        while turn.role != USER and turn.entries and turn.entries[-1].kind == REASONING:
+            turn.entries.pop()
+    found = alternating(turns, said(OPENING))
+    if found[-1].role != USER:
+        found.append(Turn(USER, [said(GO_ON)]))
     return [piece for turn in found for piece in _parted(turn, dialect)]
 
 
-def _parted(turn: Turn, dialect: ConverseDialect) -> list[Turn]:
+def _parted(turn: Turn[Entry], dialect: ConverseDialect) -> Turns:
     """`turn`, in several where something may not stand beside its results, or too much together."""
     results = [entry for entry in turn.entries if entry.kind == TOOL_RESULT]
     rest = [entry for entry in turn.entries if entry.kind != TOOL_RESULT]
-    if turn.role != "user" or not rest:
+    if turn.role != USER or not rest:
         return [turn]
     pieces = [_introduced(piece) for piece in _bounded(rest)]
     if {entry.kind for piece in pieces for entry in piece} <= dialect.beside_results:
         pieces[0] = [*results, *pieces[0]]
     elif results:
         pieces.insert(0, results)
-    turns = [Turn("user", pieces[0])]
+    turns = [Turn(USER, pieces[0])]
     for piece in pieces[1:]:
-        turns += [Turn("assistant", [said(BETWEEN)]), Turn("user", piece)]
+        turns += [Turn("assistant", [said(BETWEEN)]), Turn(USER, piece)]
     return turns
 
 
@@ -116,7 +102,7 @@ def _introduced(entries: list[Entry]) -> list[Entry]:
     return [said(ATTACHED), *entries] if "document" in kinds and TEXT not in kinds else entries
 
 
-def marked(turns: list[Turn], mark: Wire) -> None:
+def marked(turns: Turns, mark: Wire) -> None:
     """Put the mark of a prompt cache at the end of the last turn.
 
     The API refuses one right behind a document or a video: it stands before them.
@@ -129,7 +115,7 @@ def marked(turns: list[Turn], mark: Wire) -> None:
         entries.insert(place, Entry(mark, CACHE_POINT))
 
 
-def thinks_on(turns: list[Turn]) -> bool:
+def thinks_on(turns: Turns) -> bool:
     """Whether a model that thinks with a budget can answer here.
 
     The turn whose results are being sent has to begin with thinking; one of another provider

@@ -11,54 +11,40 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from msgspec import Raw
 
 from golem import rawjson
-from golem.messages import (
-    AssistantMessage,
-    Message,
-    Part,
-    SystemMessage,
-    Thinking,
-    ToolCall,
-    ToolMessage,
-    UserMessage,
-)
-from golem.wire.notes import note, noting, placed, refuse
+from golem.messages import AssistantMessage, Message, Part, Thinking, ToolCall, ToolMessage
+from golem.wire.notes import note, noting
 from golem_adapters._toolkit.body import Wire
 from golem_adapters._toolkit.calls import INTERRUPTED, CallIds, embedded_args, wire_tool_name
 from golem_adapters._toolkit.noting import (
-    AS_USER,
     NO_TEXT,
-    medium,
     note_calls,
     note_native,
     note_parts,
-    note_sound,
     note_thinking,
+)
+from golem_adapters._toolkit.walk import (
+    FAILED,
+    GO_ON,
+    OPENING,
+    USER,
+    Turn,
+    TurnWalk,
+    alternating,
+    label_of,
+    made_parts,
 )
 from golem_adapters.gemini.dialect import CALL_IDS, PROVIDER, TOOL_NAME, GeminiDialect, Traits
 from golem_adapters.gemini.media import RESULT_TYPES, content_part, media_type_of
 from golem_adapters.gemini.parts import CALL, SIGNATURE, WirePart, asked, own_parts, sendable
 
-OPENING: Final = "(The conversation so far:)"
-"""What a user is given to say where a history begins with the model or with nobody."""
-
-GO_ON: Final = "Continue."
-"""What a user is given to say where a history ends with words of the model."""
-
-SAID_NOTHING: Final = "(no text)"
-"""Stands for a user's blank message: left out, its neighbors would run together."""
-
-FAILED: Final = "The tool failed."
-"""Stands for the text of a failed call that has none."""
-
 UNSIGNED: Final = base64.b64encode(b"skip_thought_signature_validator").decode()
 """The signature that Google documents for calls which its model did not make."""
 
-USER: Final = "user"
 MODEL: Final = "model"
 
 
@@ -85,75 +71,30 @@ def conversation(
     Raises UnsupportedContentError for a part of a message that the wire cannot carry.
     """
     walk = _Walk(dialect, traits)
-    for index, message in placed(messages):
-        walk.take(index, message)
-    walk.end()
-    return Conversation(walk.system, walk.contents)
+    walk.walked(messages)
+    turns = alternating(walk.turns, {"text": OPENING})
+    if turns[-1].role == MODEL:
+        turns.append(Turn(USER, [{"text": GO_ON}]))
+    return Conversation(walk.system, [{"role": t.role, "parts": t.entries} for t in turns])
 
 
-class _Walk:
-    """Writes the messages of one history, in order.
+Entry = Wire | Raw
+"""A part of a content."""
 
-    A *batch* is a turn of the model and the results of its calls, which open the user's next
-    content, in the order of the calls; media that no result can hold follow them there.
+
+class _Walk(TurnWalk[Entry]):
+    """Writes a history.
+
+    The results of a batch open the user's next content, in the order of the calls; media that no
+    result can hold follow them there.
     """
 
     def __init__(self, dialect: GeminiDialect, traits: Traits) -> None:
+        super().__init__(CallIds(CALL_IDS), "to Gemini")
         self._vertex = dialect.vertex
         self._traits = traits
-        self._ids = CallIds(CALL_IDS)
         self._batch: list[_Open] = []
         self._answers: dict[str, Wire] = {}
-        self._media: list[Wire] = []
-        self.system: list[Wire] = []
-        self.contents: list[Wire] = []
-
-    def take(self, index: int, message: Message) -> None:
-        if not isinstance(message, ToolMessage):
-            self._end_batch()
-        match message:
-            case SystemMessage():
-                self._instructions(message)
-            case UserMessage():
-                self._user(index, message)
-            case AssistantMessage():
-                self._assistant(index, message)
-            case ToolMessage():
-                self._result(index, message)
-
-    def end(self) -> None:
-        self._end_batch()
-        if not self.contents:
-            self._say(USER, [_said(OPENING)])
-        elif self.contents[-1]["role"] == MODEL:
-            self._say(USER, [_said(GO_ON)])
-
-    def _say(self, role: str, parts: list[Any]) -> None:
-        if not self.contents and role == MODEL:
-            self.contents.append({"role": USER, "parts": [_said(OPENING)]})
-        if not self.contents or self.contents[-1]["role"] != role:
-            self.contents.append({"role": role, "parts": []})
-        self.contents[-1]["parts"] += parts
-
-    def _instructions(self, message: SystemMessage) -> None:
-        """Instructions; behind the conversation's beginning they stand where they were given.
-
-        In front of it they would change what caches know of everything that follows.
-        """
-        if not message.content.strip():
-            return
-        if self.contents:
-            note("flattened", "content", "instructions", AS_USER)
-            self._say(USER, [_said(message.content)])
-        else:
-            self.system.append(_said(message.content))
-
-    def _user(self, index: int, message: UserMessage) -> None:
-        parts = [_said(message.content)] if message.content.strip() else []
-        parts += self._sent(index, message.parts, message.parts)
-        if not parts and not message.parts:
-            note("flattened", "content", "blank text", f"goes out as {SAID_NOTHING!r}")
-        self._say(USER, parts or [_said(SAID_NOTHING)])
 
     # --- the model's turns
 
@@ -194,11 +135,9 @@ class _Walk:
         if empty and not message.parts:
             note("dropped", "", "answer", NO_TEXT)
 
-    def _as_it_came(
-        self, own: list[WirePart], calls: list[tuple[ToolCall, str]]
-    ) -> list[Wire | Raw]:
+    def _as_it_came(self, own: list[WirePart], calls: list[tuple[ToolCall, str]]) -> list[Entry]:
         """The model's own parts, to the byte; calls as they are known in this request."""
-        parts: list[Wire | Raw] = []
+        parts: list[Entry] = []
         known = iter(calls)
         for part in own:
             if part.kind != CALL:
@@ -213,14 +152,11 @@ class _Walk:
 
     def _from_fields(
         self, index: int, message: AssistantMessage, calls: list[tuple[ToolCall, str]]
-    ) -> list[Wire | Raw]:
-        parts: list[Wire | Raw] = []
+    ) -> list[Entry]:
+        parts: list[Entry] = []
         if message.content.strip():
-            parts.append(_said(message.content))
-        # The transcript of a spoken answer is its content: the sound need not go back.
-        media = tuple(p for p in message.parts if not (p.kind == "audio" and message.content))
-        note_sound(media, message.parts)
-        parts += self._sent(index, media, message.parts)
+            parts.append(self._said(message.content))
+        parts += self._carried(index, made_parts(message), message.parts)
         for call, wire_id in calls:
             signature = call.signature if _own_signature(message, call) else ""
             parts.append(_call_part(call, wire_id, signature or self._unsigned("")))
@@ -240,17 +176,16 @@ class _Walk:
         wire_id = self._ids.answer(message.tool_call_id)
         if wire_id is None:
             return  # not in a repaired history; the provider would refuse the whole request
-        media = self._sent(index, message.parts, message.parts)
+        media = self._carried(index, message.parts, message.parts)
         within = [part for part in media if self._fits_result(part)]
         response: Wire = {"output": message.content}
         if message.failed:
             response = {"error": message.content if message.content.strip() else FAILED}
         self._answers[wire_id] = {"response": response, **({"parts": within} if within else {})}
         if beside := [part for part in media if part not in within]:
-            label = f"Attached to the result of {message.tool_name or 'the tool'} ({wire_id}):"
             if noting():
                 note_parts([p for p in message.parts if self._stands_beside(p)], message.parts)
-            self._media += [_said(label), *beside]
+            self._attach(label_of(message, wire_id), beside)
 
     def _fits_result(self, part: Wire) -> bool:
         return self._traits.media_in_results and media_type_of(part) in RESULT_TYPES
@@ -262,33 +197,27 @@ class _Walk:
     def _end_batch(self) -> None:
         """Answer every call of the turn, in order: as many results as there are calls."""
         self._ids.close_turn()
-        batch, answers, media = self._batch, self._answers, self._media
-        self._batch, self._answers, self._media = [], {}, []
-        parts: list[Wire] = []
+        batch, answers = self._batch, self._answers
+        self._batch, self._answers = [], {}
+        parts: list[Entry] = []
         for call in batch:
             answer = answers.get(call.wire_id, {"response": {"output": INTERRUPTED}})
             named: Wire = {"id": call.wire_id} if call.shown else {}
             parts.append({"functionResponse": {**named, "name": call.name, **answer}})
-        if parts or media:
-            self._say(USER, [*parts, *media])
+        if parts:
+            self._say(USER, parts)
+        self._say_media()
 
-    # --- media
+    # --- texts and media
 
-    def _sent(self, index: int, parts: tuple[Part, ...], among: tuple[Part, ...]) -> list[Wire]:
-        """The wire's `parts`, which are numbered as they stand `among` the message's."""
-        found: list[Wire] = []
-        for part in parts:
-            wire = content_part(part)
-            if isinstance(wire, str):
-                member = f"parts[{among.index(part)}]"
-                refuse(index, member, medium(part), f"{wire} to Gemini")
-                continue
-            found.append(wire)
-        return found
+    def _text(self, words: str) -> Wire:
+        return {"text": words}
 
+    def _medium(self, part: Part) -> Wire | str:
+        return content_part(part)
 
-def _said(words: str) -> Wire:
-    return {"text": words}
+    def _entry(self, wire: Wire) -> Entry:
+        return wire
 
 
 def _name(call: ToolCall) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from golem.errors import APIError
-from golem_adapters._toolkit.failures import phrase, retry_advice, words_of
+from golem_adapters._toolkit.failures import retry_advice, words_of
 from golem_adapters._toolkit.lenient import (
     elements,
     is_object,
@@ -23,8 +23,8 @@ from golem_adapters._toolkit.lenient import (
     text,
     whole,
 )
+from golem_adapters._toolkit.quoting import api_error, blanked, named
 from golem_adapters._toolkit.waits import LONGEST_WAIT
-from golem_adapters.openai.failures import blanked, named, quoted
 
 STATUSES: Final[Mapping[str, int]] = {
     "INVALID_ARGUMENT": 400,
@@ -110,13 +110,14 @@ def _error(
 ) -> APIError:
     retryable = retryable and status in _RETRYABLE
     too_long = wait is not None and wait > LONGEST_WAIT
-    return APIError(
-        quoted(secret, said.message or phrase(status)),
+    return api_error(
+        secret,
+        said.message,
         status=status,
-        code=named(secret, said.code),
+        code=said.code,
         retryable=retryable,
-        retry_after=wait if retryable or too_long else None,
-        request_id=named(secret, request_id(headers) or said.request_id),
+        wait=wait if retryable or too_long else None,
+        request_id=request_id(headers) or said.request_id,
     )
 
 

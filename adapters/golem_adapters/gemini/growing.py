@@ -14,6 +14,7 @@ from golem_adapters._toolkit.lenient import (
     text,
     written,
 )
+from golem_adapters._toolkit.pieces import Halves
 from golem_adapters.gemini.parts import CALL, SIGNATURE, THOUGHT, WirePart
 
 _STEP: Final = re.compile(r"""\.([^.\[\]]+)|\[(\d{1,4})\]|\['([^']*)'\]|\["([^"]*)"\]""")
@@ -22,41 +23,34 @@ _STEP: Final = re.compile(r"""\.([^.\[\]]+)|\[(\d{1,4})\]|\['([^']*)'\]|\["([^"]
 class Run:
     """Texts (or thoughts) behind each other and without a signature: one part, in pieces."""
 
-    __slots__ = ("_first", "_half", "_mended", "_pieces", "kind")
+    __slots__ = ("_changed", "_first", "_halves", "_pieces", "kind")
 
     def __init__(self, first: WirePart) -> None:
         self.kind = first.kind
         self._first = first
         self._pieces: list[str] = []
-        self._half = ""
-        self._mended = False
+        self._halves = Halves()
+        self._changed = False  # a half character is not as it came
 
     def added(self, piece: str) -> str:
         """What `piece` says, behind half a character that came before."""
-        if self._half or not piece.isascii():
-            came = self._half + piece
-            self._half = ""
-            if "\ud800" <= came[-1] <= "\udbff":
-                came, self._half = came[:-1], came[-1]
-            said = text(came)
-            self._mended = self._mended or said != piece
-            piece = said
-        if piece:
-            self._pieces.append(piece)
-        return piece
+        said = self._halves.mended(piece)
+        self._changed = self._changed or said != piece
+        if said:
+            self._pieces.append(said)
+        return said
 
     def rest(self) -> str:
         """What half a character at the end of the pieces stands for."""
-        if not self._half:
-            return ""
-        self._half = ""
-        self._mended = True
-        self._pieces.append("\ufffd")
-        return "\ufffd"
+        rest = self._halves.rest()
+        if rest:
+            self._changed = True
+            self._pieces.append(rest)
+        return rest
 
     def built(self) -> WirePart:
         """The part as far as it has come; to the byte, where it came in one piece."""
-        if len(self._pieces) == 1 and not self._mended and not self._half:
+        if len(self._pieces) == 1 and not self._changed:
             return self._first
         found: dict[str, Any] = {"text": "".join(self._pieces)}
         if self.kind == THOUGHT:

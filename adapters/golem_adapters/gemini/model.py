@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import quote
 
 from golem.errors import APIError
-from golem.messages import Message
-from golem.model import Request, Response, Settings, ToolSpec, stop_texts
-from golem.wire.http import HTTPCall, HTTPModel
+from golem.model import Request, Response, Settings, stop_texts
+from golem.wire.http import HTTPCall
 from golem_adapters._toolkit.body import merged
-from golem_adapters._toolkit.endpoint import (
-    Credentials,
-    Token,
-    address,
-    beneath,
-    found_key,
-    model_name,
-    shown,
-)
+from golem_adapters._toolkit.endpoint import Credentials, Token, address, beneath, found_key
+from golem_adapters._toolkit.model import EVENTS, JSON, CountingModel, KeyedWire, json_call
 from golem_adapters.gemini.dialect import (
     AI_STUDIO,
     VERTEX,
     GeminiDialect,
-    Traits,
     dialect_named,
     traits_of,
 )
@@ -41,7 +32,7 @@ if TYPE_CHECKING:
 _SMALLEST_BUDGET: Final = -1  # the model decides
 
 
-class Gemini(HTTPModel):
+class Gemini(CountingModel[GeminiDialect]):
     """A Gemini model, at AI Studio with an API key or at Vertex AI with a token.
 
     Thought signatures are kept on the messages and go out with them in the part they came in,
@@ -91,7 +82,7 @@ class Gemini(HTTPModel):
             unknown dialect or thinking.
     """
 
-    __slots__ = ("_gemini",)
+    __slots__ = ()
 
     def __init__(
         self,
@@ -140,49 +131,13 @@ class Gemini(HTTPModel):
         credentials = _credentials(record, api_key, token, server.given)
         if record.vertex and not (server.place.project or api_key or "projects/" in model):
             raise ValueError("no project for Vertex: give project=… or set GOOGLE_CLOUD_PROJECT")
-        self._gemini = _GeminiWire(
-            model_name(model), record, server, credentials, settings, options
-        )
-        super().__init__(self._gemini, http_client=http_client, timeout=timeout)
-
-    async def count_tokens(
-        self, messages: Sequence[Message], tools: Sequence[ToolSpec] = ()
-    ) -> int:
-        """How many tokens a request with these messages and tools has, as the provider counts.
-
-        The port of `golem.history.budget_history` and ``per_request_input_tokens``. Asks the
-        provider each time. Raises as `generate` does.
-        """
-        headers, body = await self._ask(self._gemini.count(Request(messages, tools)))
-        return self._gemini.counted(headers, body)
-
-    @property
-    def model(self) -> str:
-        """The model's name, as it was given."""
-        return self._gemini.model
-
-    @property
-    def base_url(self) -> str:
-        """Where the server is, without what may be secret in an address."""
-        return shown(self._gemini.base_url)
-
-    @property
-    def dialect(self) -> GeminiDialect:
-        """What tells this server apart."""
-        return self._gemini.dialect
-
-    @property
-    def settings(self) -> Settings:
-        """The defaults that a request's own settings override."""
-        return self._gemini.settings
+        wire = _GeminiWire(model, record, server, settings, credentials, options)
+        super().__init__(wire, http_client=http_client, timeout=timeout)
 
     @property
     def native_output(self) -> bool:
         """Whether the server holds an answer to an output schema, also beside tools."""
-        return self._gemini.traits.schema_beside_tools
-
-    def __repr__(self) -> str:
-        return f"Gemini({self.model!r}, base_url={self.base_url!r})"
+        return traits_of(self.model).schema_beside_tools
 
 
 class _Server(NamedTuple):
@@ -250,38 +205,22 @@ def _thinking(
     return config or None
 
 
-class _GeminiWire:
+class _GeminiWire(KeyedWire[GeminiDialect]):
     """The `golem.wire.http.WireDialect` of Gemini: ties the pure parts together."""
 
-    takes_notes = True
-
-    __slots__ = (
-        "_credentials",
-        "_options",
-        "_resource",
-        "_root",
-        "base_url",
-        "dialect",
-        "model",
-        "settings",
-        "traits",
-    )
+    __slots__ = ("_options", "_resource", "_root", "_traits")
 
     def __init__(
         self,
         model: str,
         dialect: GeminiDialect,
         server: _Server,
-        credentials: Credentials,
         settings: Settings,
+        credentials: Credentials,
         options: Options,
     ) -> None:
-        self.model = model
-        self.dialect = dialect
-        self.traits: Traits = traits_of(model)
-        self.base_url = server.base_url
-        self.settings = settings
-        self._credentials = credentials
+        super().__init__(model, dialect, server.base_url, settings, credentials)
+        self._traits = traits_of(model)
         self._options = options
         self._resource = server.place.resource(model, vertex=dialect.vertex)
         self._root = versioned(server.base_url, server.version)
@@ -291,34 +230,26 @@ class _GeminiWire:
             request,
             settings=merged(self.settings, request.settings),
             dialect=self.dialect,
-            traits=self.traits,
+            traits=self._traits,
             options=self._options,
         )
         if stream:
             url = asking(self._url("streamGenerateContent"), "alt=sse")
-            return self._call(url, "text/event-stream", body)
-        return self._call(self._url("generateContent"), "application/json", body)
+            return json_call(url, EVENTS, body)
+        return json_call(self._url("generateContent"), JSON, body)
 
     def count(self, request: Request) -> HTTPCall:
         body = encode_count(
             request,
             model=self._resource,
             dialect=self.dialect,
-            traits=self.traits,
+            traits=self._traits,
             options=self._options,
         )
-        return self._call(self._url("countTokens"), "application/json", body)
+        return json_call(self._url("countTokens"), JSON, body)
 
     def _url(self, method: str) -> str:
         return beneath(self._root, f"/{quote(self._resource, safe='/:@._-')}:{method}")
-
-    def _call(self, url: str, accept: str, body: bytes) -> HTTPCall:
-        return HTTPCall(url, {"content-type": "application/json", "accept": accept}, body)
-
-    def authorize(
-        self, call: HTTPCall, now: float
-    ) -> Mapping[str, str] | Awaitable[Mapping[str, str]]:
-        return self._credentials.headers()
 
     def decode(self, request: Request, headers: Mapping[str, str], body: bytes) -> Response:
         return decode_response(

@@ -15,10 +15,11 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from msgspec import Raw, Struct
 
-from golem import rawjson
 from golem.messages import AssistantMessage, Part, Thinking, ToolCall
 from golem_adapters._toolkit.calls import wire_tool_name
 from golem_adapters._toolkit.lenient import NOTHING, members, read_json, text, written
+from golem_adapters._toolkit.reading import MISFITS, argument_text, verbatim_object
+from golem_adapters._toolkit.story import Asked, Story, completed, native_of
 from golem_adapters.gemini.dialect import PROVIDER, TOOL_NAME
 from golem_adapters.gemini.media import content_part, medium_in
 
@@ -72,23 +73,6 @@ class WirePart(NamedTuple):
 _BARE: Final = frozenset({"text", "thought"})
 
 
-class Asked(NamedTuple):
-    """A tool call as a part has it: `id` may be missing, `name` is the wire's."""
-
-    id: str
-    name: str
-    args: str
-
-
-class Story(NamedTuple):
-    """What parts say, each kind of thing in the order of the parts."""
-
-    content: str
-    thinking: tuple[Thinking, ...]
-    calls: tuple[Asked, ...]
-    media: tuple[Part, ...]
-
-
 class _Function(Struct):
     args: Raw = NOTHING
 
@@ -102,16 +86,7 @@ _called: Final = msgspec.json.Decoder(_Called)
 
 def read_part(raw: Raw) -> WirePart | None:
     """The part in `raw`; None where it is no object, or nested past every use."""
-    data = bytes(raw)
-    try:
-        found = members(msgspec.json.decode(data))
-    except (msgspec.DecodeError, RecursionError):
-        try:
-            found = members(read_json(data))  # a number past every range, half a character
-        except ValueError:
-            return None
-        if not rawjson.is_utf8(data):
-            data = bytes(written(found))
+    data, found = verbatim_object(raw)
     if not found:
         return None
     kind = _kind_of(found)
@@ -129,12 +104,10 @@ def _kind_of(found: dict[str, Any]) -> str:
 def _args(data: bytes) -> str:
     """The verbatim text of a call's arguments; a string there is the text of what is no object."""
     try:
-        value = bytes(_called.decode(data).function_call.args)
-    except (msgspec.DecodeError, RecursionError):
-        value = bytes(written(members(members(read_json(data)).get("functionCall")).get("args")))
-    if value == bytes(NOTHING):
-        return ""
-    return rawjson.text(value) if value[:1] == b'"' else value.decode()
+        return argument_text(_called.decode(data).function_call.args)
+    except MISFITS:
+        called = members(members(read_json(data)).get("functionCall"))
+        return argument_text(written(called.get("args")))
 
 
 def story(parts: Iterable[WirePart]) -> Story:
@@ -161,8 +134,7 @@ def story(parts: Iterable[WirePart]) -> Story:
 def asked(part: WirePart) -> Asked:
     """The tool call in `part`; a completed call without argument text has ``{}``."""
     called = members(part.members.get("functionCall"))
-    args = part.args.strip(rawjson.BLANKS.decode())
-    return Asked(text(called.get("id")), text(called.get("name")), args or "{}")
+    return Asked(text(called.get("id")), text(called.get("name")), completed(part.args))
 
 
 def thought(part: WirePart) -> tuple[Thinking, ...]:
@@ -222,8 +194,8 @@ def own_parts(message: AssistantMessage, *, vertex: bool = False) -> list[WirePa
     They are Gemini's own, the server knows their kinds, and the message still says what they
     say.
     """
-    native = message.native
-    if native is None or native.provider != PROVIDER:
+    native = native_of(message, PROVIDER)
+    if native is None:
         return []
     parts = [part for raw in native.items if (part := read_part(raw)) is not None]
     if vertex and any(name in part.members for part in parts for name in SERVER_TOOLS):
@@ -233,7 +205,7 @@ def own_parts(message: AssistantMessage, *, vertex: bool = False) -> list[WirePa
         len(parts) == len(native.items)
         and told.content == message.content
         and told.thinking == message.thinking
-        and told.media == message.parts
+        and told.parts == message.parts
         and _same_calls(told.calls, message.tool_calls)
     )
     return parts if same else []
@@ -248,7 +220,7 @@ def _same_calls(told: Sequence[Asked], calls: Sequence[ToolCall]) -> bool:
     for said, call in zip(told, calls, strict=False):
         named = said.name in (call.name, wire_tool_name(call.name, TOOL_NAME))
         known = said.id in free or call.id == said.id
-        if not (named and known and ToolCall.of("", "", said.args).args == call.args):
+        if not (named and known and said.says(call)):
             return False
         free.add(said.id)
     return len(told) == len(calls)

@@ -26,6 +26,7 @@ from golem_adapters._toolkit.lenient import (
     whole,
     written,
 )
+from golem_adapters._toolkit.reading import MISFITS
 
 
 class Content(Struct):
@@ -72,7 +73,7 @@ def read_chunks(data: bytes) -> list[Chunk]:
     """
     try:
         return [_chunks.decode(data)]
-    except (msgspec.DecodeError, RecursionError):
+    except MISFITS:
         value = read_json(data)
     if value is None:
         return []
@@ -84,7 +85,7 @@ def read_chunks(data: bytes) -> list[Chunk]:
         # Parts to the byte, as far as lone surrogate escapes allow.
         chunk = _chunks.decode(rawjson.without_lone_surrogates(data))
         return [_with_halves(chunk, value)]
-    except (msgspec.DecodeError, RecursionError):
+    except MISFITS:
         return [_tolerated(value)]
 
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from golem.errors import ProtocolError
 from golem.messages import AssistantMessage
 from golem.model import Delta, Request, Response
 from golem.wire.sse import ServerSentEvent
@@ -27,7 +26,6 @@ from golem_adapters._toolkit.streams import AnswerStream
 from golem_adapters.gemini.failures import answer_id, blocked, error_within
 from golem_adapters.gemini.response import decode_response, new_turn
 from golem_adapters.gemini.shapes import read_chunks
-from golem_adapters.openai.failures import excerpt
 
 _DONE: Final = b"[DONE]"
 
@@ -83,6 +81,4 @@ class GeminiStream(AnswerStream):
             return self._fail(error_within(words, self._headers, secret=self._secret))
         if not data or data == _DONE or event.unfinished or event.event == "ping":
             return True  # a keep-alive, a gateway's end, the line the cut went through
-        failure = ProtocolError(f"a line of the stream is not JSON: {excerpt(data, self._secret)}")
-        failure.__cause__ = error
-        return self._fail(failure)
+        return self._unreadable(data, self._secret, error)

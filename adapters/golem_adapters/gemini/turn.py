@@ -22,6 +22,7 @@ from golem.model import (
 from golem_adapters._toolkit.bounds import Room, room_for
 from golem_adapters._toolkit.calls import MintedIds
 from golem_adapters._toolkit.lenient import members, text
+from golem_adapters._toolkit.story import Asked
 from golem_adapters.gemini.dialect import PROVIDER
 from golem_adapters.gemini.growing import GrowingCall, Run
 from golem_adapters.gemini.parts import (
@@ -29,7 +30,6 @@ from golem_adapters.gemini.parts import (
     SIGNATURE,
     TEXT,
     THOUGHT,
-    Asked,
     WirePart,
     asked,
     plain,
@@ -251,7 +251,7 @@ class Turn:
         told = story(parts)
         return AssistantMessage(
             content=told.content,
-            parts=told.media,
+            parts=told.parts,
             tool_calls=tuple(call.call() for call in self._calls),
             thinking=told.thinking,
             native=native,

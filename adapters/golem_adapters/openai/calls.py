@@ -14,6 +14,7 @@ from golem.model import Delta, ToolCallDelta
 from golem_adapters._toolkit.bounds import room_for
 from golem_adapters._toolkit.lenient import members, text
 from golem_adapters._toolkit.pieces import ArgumentText
+from golem_adapters._toolkit.telling import tell_args
 from golem_adapters.openai.shapes import Call, Function, arguments_text
 
 _LONGEST_NAME: Final = 1024
@@ -181,11 +182,7 @@ class CallPieces:
         if not given:
             return
         self._open(call, deltas)
-        last = deltas[-1] if deltas else None
-        if type(last) is ToolCallDelta and last.index == call.index and not last.args:
-            deltas[-1] = ToolCallDelta(last.index, last.id, last.name, given)
-        else:
-            deltas.append(ToolCallDelta(call.index, args=given))
+        tell_args(call.index, given, deltas)
 
 
 def _content(piece: Call) -> tuple[str, str]:

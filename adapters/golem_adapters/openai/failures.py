@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from golem.errors import APIError
-from golem_adapters._toolkit.failures import phrase, retry_advice, words_of
+from golem_adapters._toolkit.failures import retry_advice, words_of
 from golem_adapters._toolkit.lenient import (
     elements,
     is_array,
@@ -24,6 +24,7 @@ from golem_adapters._toolkit.lenient import (
     text,
     whole,
 )
+from golem_adapters._toolkit.quoting import api_error, blanked, named
 from golem_adapters._toolkit.waits import wait_in
 
 _EXHAUSTED: Final = frozenset(
@@ -44,16 +45,6 @@ _PASSING: Final = (
     *("too_many_requests", "insufficient_system_resource"),
 )
 """Words in the code of an error without a status (inside a stream) that will pass."""
-
-_LONGEST_MESSAGE: Final = 10_000
-"""Characters of a message. Some servers list every field that does not validate, others send back
-all that they were sent."""
-
-_LONGEST_CODE: Final = 256
-
-_SHORTEST_SECRET: Final = 8
-"""Shorter keys are placeholders ("none", "ollama"); blanking them would garble the text."""
-
 
 _REQUEST_IDS: Final = (
     "x-request-id",
@@ -90,13 +81,14 @@ def http_error(
     retryable, wait = retry_advice(status, {**said.headers, **headers}, now, told=said.wait)
     if _exhausted(said):
         retryable, wait = False, None
-    return APIError(
-        quoted(secret, said.message or phrase(status)),
+    return api_error(
+        secret,
+        said.message,
         status=status,
-        code=named(secret, said.code or said.kind),
+        code=said.code or said.kind,
         retryable=retryable,
-        retry_after=wait,
-        request_id=named(secret, request_id(headers) or said.request_id),
+        wait=wait,
+        request_id=request_id(headers) or said.request_id,
     )
 
 
@@ -111,13 +103,14 @@ def error_within(value: Any, headers: Mapping[str, str], *, secret: str) -> APIE
     else:
         words = f"{said.code} {said.kind}".lower()
         retryable, wait = any(word in words for word in _PASSING), None
-    return APIError(
-        quoted(secret, said.message or phrase(status)),
+    return api_error(
+        secret,
+        said.message,
         status=status,
-        code=named(secret, said.code or said.kind),
+        code=said.code or said.kind,
         retryable=retryable,
-        retry_after=wait,
-        request_id=named(secret, request_id(headers) or said.request_id),
+        wait=wait,
+        request_id=request_id(headers) or said.request_id,
     )
 
 
@@ -198,28 +191,3 @@ def _status(value: object) -> int | None:
         value = int(value)
     number = whole(value)
     return number if number is not None and 400 <= number < 600 else None
-
-
-def excerpt(data: bytes, secret: str) -> str:
-    """The beginning of `data`, for an error's text."""
-    # Blanked before it is cut: no part of a key is left at the cut.
-    words = blanked(secret, data[: 64 * 1024].decode("utf-8", "replace"))
-    return repr(words[:80] + ("…" if len(words) > 80 else ""))
-
-
-def quoted(secret: str, words: str) -> str:
-    """`words` of a provider for an error's text: without the key, and no longer than they help."""
-    words = blanked(secret, words)
-    return words if len(words) <= _LONGEST_MESSAGE else words[:_LONGEST_MESSAGE] + "…"
-
-
-def named(secret: str, name: str) -> str | None:
-    """A code or an id of a provider, likewise; None for none."""
-    return blanked(secret, name)[:_LONGEST_CODE] or None
-
-
-def blanked(secret: str, words: str) -> str:
-    """`words` with the key blanked: servers (and debug proxies) quote what they were sent."""
-    if len(secret) < _SHORTEST_SECRET:
-        return words
-    return words.replace(secret, "[key]")

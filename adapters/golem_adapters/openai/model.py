@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from golem.errors import APIError
 from golem.model import Request, Response, Settings, stop_texts
-from golem.wire.http import HTTPCall, HTTPClient, HTTPModel
+from golem.wire.http import HTTPCall, HTTPClient
 from golem_adapters._toolkit.body import merged
 from golem_adapters._toolkit.endpoint import (
     Credentials,
-    address,
     beneath,
     checked,
-    found_key,
+    found_server,
     header_value,
-    model_name,
-    shown,
 )
+from golem_adapters._toolkit.model import EVENTS, JSON, KeyedWire, ServedModel, json_call
 from golem_adapters._toolkit.streams import is_event_stream
 from golem_adapters.openai.dialect import ChatDialect, dialect_named
 from golem_adapters.openai.failures import http_error
@@ -28,7 +25,7 @@ from golem_adapters.openai.response import decode_response
 from golem_adapters.openai.stream import ChatStream
 
 
-class OpenAI(HTTPModel):
+class OpenAI(ServedModel[ChatDialect]):
     """A model behind the Chat Completions API of OpenAI or of a compatible server.
 
     Args:
@@ -62,7 +59,7 @@ class OpenAI(HTTPModel):
             unusable key or address, an unknown dialect.
     """
 
-    __slots__ = ("_chat",)
+    __slots__ = ()
 
     def __init__(
         self,
@@ -106,71 +103,34 @@ class OpenAI(HTTPModel):
             headers["openai-organization"] = checked(organization, "organization")
         if project:
             headers["openai-project"] = checked(project, "project")
-        url = base_url or os.environ.get(record.base_url_variable) or ""
-        key = found_key(api_key, record.key_variables, record.name, needed=not url)
-        self._chat = ChatWire(
-            model,
-            record,
-            address(url or record.base_url),
-            Credentials(record.key_header, key),
-            headers,
-            settings,
-        )
-        super().__init__(self._chat, http_client=http_client, timeout=timeout)
-
-    @property
-    def model(self) -> str:
-        """The model's name at the server."""
-        return self._chat.model
-
-    @property
-    def base_url(self) -> str:
-        """Where the server is, without what may be secret in an address."""
-        return shown(self._chat.base_url)
-
-    @property
-    def dialect(self) -> ChatDialect:
-        """What tells this server apart."""
-        return self._chat.dialect
-
-    @property
-    def settings(self) -> Settings:
-        """The defaults that a request's own settings override."""
-        return self._chat.settings
+        url, credentials = found_server(record, base_url, api_key)
+        wire = ChatWire(model, record, url, settings, credentials, headers)
+        super().__init__(wire, http_client=http_client, timeout=timeout)
 
     @property
     def native_output(self) -> bool:
         """Whether the server holds an answer to an output schema, and not merely to JSON."""
-        return self._chat.dialect.structured_output == "json_schema"
-
-    def __repr__(self) -> str:
-        return f"OpenAI({self.model!r}, base_url={self.base_url!r})"
+        return self.dialect.structured_output == "json_schema"
 
 
-class ChatWire:
+class ChatWire(KeyedWire[ChatDialect]):
     """The `golem.wire.http.WireDialect` of Chat Completions: ties the pure parts together.
 
     `base_url` is the address up to and without ``/chat/completions``.
     """
 
-    takes_notes = True
-
-    __slots__ = ("_credentials", "_headers", "_url", "base_url", "dialect", "model", "settings")
+    __slots__ = ("_headers", "_url")
 
     def __init__(
         self,
         model: str,
         dialect: ChatDialect,
         base_url: str,
+        settings: Settings,
         credentials: Credentials,
         headers: Mapping[str, str],
-        settings: Settings,
     ) -> None:
-        self.model = model_name(model)
-        self.dialect = dialect
-        self.base_url = base_url
-        self.settings = settings
-        self._credentials = credentials
+        super().__init__(model, dialect, base_url, settings, credentials)
         self._headers = headers
         self._url = beneath(base_url, "/chat/completions")
 
@@ -180,17 +140,10 @@ class ChatWire:
         body = encode_request(
             request, model=self.model, settings=settings, dialect=self.dialect, stream=stream
         )
-        accept = "text/event-stream" if stream else "application/json"
-        headers = {"content-type": "application/json", "accept": accept, **self._headers}
+        headers = dict(self._headers)
         if self.dialect.cache_key_header and settings.prompt_cache_key:
             headers[self.dialect.cache_key_header] = header_value(settings.prompt_cache_key)
-        return HTTPCall(self._url, headers, body)
-
-    def authorize(
-        self, call: HTTPCall, now: float
-    ) -> Mapping[str, str] | Awaitable[Mapping[str, str]]:
-        """The header that carries the credentials."""
-        return self._credentials.headers()
+        return json_call(self._url, EVENTS if stream else JSON, body, headers)
 
     def decode(self, request: Request, headers: Mapping[str, str], body: bytes) -> Response:
         """The response in `body`."""

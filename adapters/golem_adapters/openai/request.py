@@ -13,18 +13,17 @@ from typing import Final
 
 from golem.messages import AssistantMessage, Part, SystemMessage, ToolCall, ToolMessage, UserMessage
 from golem.model import OutputSchema, Request, Settings, ToolChoice
-from golem.wire.notes import note, noting, placed, refuse
-from golem_adapters._toolkit.body import OPENING, Wire, encoded, parallel_switch, schema_words
+from golem.wire.notes import note, noting
+from golem_adapters._toolkit.body import Wire, encoded, parallel_switch, schema_words
 from golem_adapters._toolkit.calls import INTERRUPTED, CallIds, wire_args, wire_tool_name
 from golem_adapters._toolkit.noting import (
     NO_TEXT,
-    medium,
     note_calls,
     note_native,
     note_parts,
-    note_sound,
     note_thinking,
 )
+from golem_adapters._toolkit.walk import OPENING, Walk, label_of
 from golem_adapters.openai.dialect import ChatDialect
 from golem_adapters.openai.media import content_part
 from golem_adapters.openai.reasoning import (
@@ -118,7 +117,7 @@ def _response_format(output: OutputSchema, dialect: ChatDialect) -> Wire:
 # --- messages
 
 
-class _Messages:
+class _Messages(Walk):
     """One walk over a history, writing its messages.
 
     A *batch* is an assistant turn with calls and the results that follow it. The wire wants
@@ -127,27 +126,14 @@ class _Messages:
     """
 
     def __init__(self, dialect: ChatDialect) -> None:
+        super().__init__(CallIds(dialect.ids), f"in Chat Completions ({dialect.name})")
         self._dialect = dialect
-        self._ids = CallIds(dialect.ids)
         self._out: list[Wire] = []
-        self._media: list[Wire] = []  # content parts that wait for the end of the batch
 
     def encoded(self, request: Request) -> list[Wire]:
         if request.output_schema is not None and self._dialect.structured_output != "json_schema":
             self._system(SystemMessage(schema_words(request.output_schema)))
-        for index, message in placed(request.messages):
-            if not isinstance(message, ToolMessage):
-                self._end_batch()
-            match message:
-                case SystemMessage():
-                    self._system(message)
-                case UserMessage():
-                    self._user(index, message)
-                case AssistantMessage():
-                    self._assistant(index, message)
-                case ToolMessage():
-                    self._result(index, message)
-        self._end_batch()
+        self.walked(request.messages)
         if not self._out:
             self._say("user", OPENING)
         return self._out
@@ -166,11 +152,8 @@ class _Messages:
         if not message.parts:
             self._say("user", message.content)
             return
-        content: list[Wire] = []
-        if message.content:
-            content.append({"type": "text", "text": message.content})
-        content.extend(self._parts(index, message.parts))
-        self._say("user", content)
+        said = [self._text(message.content)] if message.content else []
+        self._say("user", said + self._carried(index, message.parts, message.parts))
 
     def _assistant(self, index: int, message: AssistantMessage) -> None:
         calls = message.tool_calls
@@ -190,12 +173,7 @@ class _Messages:
             self._note(message, {})
             if not self._out and not message.parts:
                 self._say("user", OPENING)
-        # The transcript of a spoken answer is its content: the sound need not go back.
-        parts = tuple(p for p in message.parts if not (p.kind == "audio" and message.content))
-        note_sound(parts, message.parts)
-        if parts:
-            note_parts(parts, message.parts)
-            self._attach("Part of the answer above:", self._parts(index, parts, message.parts))
+        self._attach_made(index, message)
 
     def _note(self, message: AssistantMessage, turn: Wire) -> None:
         if not noting():
@@ -245,19 +223,14 @@ class _Messages:
             note("flattened", "failed", "failed", "told in the text: there is no mark for it")
         self._out.append({"role": "tool", "tool_call_id": wire_id, "content": text})
         if message.parts:
-            label = f"Attached to the result of {message.tool_name or 'the tool'} ({wire_id}):"
             note_parts(message.parts, message.parts)
-            self._attach(label, self._parts(index, message.parts))
-
-    def _attach(self, label: str, parts: list[Wire]) -> None:
-        self._media.append({"type": "text", "text": label})
-        self._media.extend(parts)
+            media = self._carried(index, message.parts, message.parts)
+            self._attach(label_of(message, wire_id), media)
 
     def _end_batch(self) -> None:
         for wire_id in self._ids.close_turn():
             self._out.append({"role": "tool", "tool_call_id": wire_id, "content": INTERRUPTED})
-        if self._media:
-            media, self._media = self._media, []
+        if media := self._taken_media():
             self._say("user", media)
 
     def _say(self, role: str, content: object) -> None:
@@ -266,17 +239,8 @@ class _Messages:
             self._out.append({"role": "assistant", "content": filler})
         self._out.append({"role": role, "content": content})
 
-    def _parts(
-        self, index: int, parts: tuple[Part, ...], among: tuple[Part, ...] | None = None
-    ) -> list[Wire]:
-        """The content parts for `parts`, which are numbered as they stand `among` the message's."""
-        found: list[Wire] = []
-        for part in parts:
-            wire = content_part(part, self._dialect)
-            if isinstance(wire, str):
-                member = f"parts[{(among or parts).index(part)}]"
-                why = f"{wire} in Chat Completions ({self._dialect.name})"
-                refuse(index, member, medium(part), why)
-                continue
-            found.append(wire)
-        return found
+    def _text(self, words: str) -> Wire:
+        return {"type": "text", "text": words}
+
+    def _medium(self, part: Part) -> Wire | str:
+        return content_part(part, self._dialect)

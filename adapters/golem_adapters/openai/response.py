@@ -10,8 +10,9 @@ from golem.model import Delta, Request, Response
 from golem_adapters._toolkit.bounds import bounded
 from golem_adapters._toolkit.calls import wire_tool_name
 from golem_adapters._toolkit.lenient import read_json
+from golem_adapters._toolkit.quoting import excerpt
 from golem_adapters.openai.dialect import ChatDialect
-from golem_adapters.openai.failures import answer_id, error_within, excerpt
+from golem_adapters.openai.failures import answer_id, error_within
 from golem_adapters.openai.shapes import Chunk, read_chunk
 from golem_adapters.openai.turn import Turn
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from golem.errors import ProtocolError, ProviderError
+from golem.errors import ProviderError
 from golem.messages import AssistantMessage
 from golem.model import Delta, Request, Response
 from golem.wire.sse import ServerSentEvent
@@ -23,7 +23,7 @@ from golem_adapters._toolkit.bounds import bounded
 from golem_adapters._toolkit.lenient import read_json
 from golem_adapters._toolkit.streams import AnswerStream
 from golem_adapters.openai.dialect import ChatDialect
-from golem_adapters.openai.failures import answer_id, error_within, excerpt
+from golem_adapters.openai.failures import answer_id, error_within
 from golem_adapters.openai.response import decode_response, failure_in, new_turn
 from golem_adapters.openai.shapes import read_chunk
 
@@ -86,9 +86,7 @@ class ChatStream(AnswerStream):
         idle = not data or (event.event not in _NAMED_CHUNKS and data[:1] != b"{")
         if idle or event.unfinished:
             return True  # a keep-alive under a name of its own; or the line the cut went through
-        failure = ProtocolError(f"a line of the stream is not JSON: {excerpt(data, self._secret)}")
-        failure.__cause__ = error
-        return self._fail(failure)
+        return self._unreadable(data, self._secret, error)
 
     def _named_error(self, data: bytes) -> ProviderError:
         try:

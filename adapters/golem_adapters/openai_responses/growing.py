@@ -10,7 +10,9 @@ from msgspec import Raw
 
 from golem_adapters._toolkit.bounds import room_for
 from golem_adapters._toolkit.lenient import clean, text
-from golem_adapters._toolkit.pieces import ArgumentText
+from golem_adapters._toolkit.pieces import Halves
+from golem_adapters._toolkit.story import Asked
+from golem_adapters._toolkit.telling import ToldCall
 from golem_adapters.openai_responses.items import (
     CALLS,
     CUSTOM_CALL,
@@ -29,17 +31,14 @@ _PARTS: Final[Mapping[str, str]] = {MESSAGE: "output_text", REASONING: "summary_
 _TEXT_MEMBER: Final[Mapping[str, str]] = {"refusal": "refusal"}
 
 
-class ToldCall:
-    """A tool call of which deltas were given out; `name` is the wire's."""
+class ItemCall(ToldCall):
+    """A tool call that was given out, and what its item says of it."""
 
-    __slots__ = ("args", "given_id", "id", "index", "name")
+    __slots__ = ("said",)
 
-    def __init__(self, index: int, id: str, given_id: str, name: str) -> None:
-        self.index = index
-        self.id = id
-        self.given_id = given_id
-        self.name = name
-        self.args = ArgumentText()
+    def __init__(self, index: int, id: str, name: str, said: Asked) -> None:
+        super().__init__(index, id, name)
+        self.said = said
 
 
 class _Segment:
@@ -71,7 +70,7 @@ class GrowingItem:
     """
 
     __slots__ = (
-        "_half",
+        "_halves",
         "_parts",
         "_pending",
         "_pieces",
@@ -92,14 +91,14 @@ class GrowingItem:
         self.done = False
         self._pieces: list[str] = []
         self._pending: list[str] = []
-        self.call: ToldCall | None = None
+        self.call: ItemCall | None = None
         self._segments: list[_Segment] = []
         self._parts: dict[tuple[str, int], list[_Segment]] = {}
-        self._half = ""
+        self._halves = Halves()
 
     def add(self, part: str, place: int, piece: str) -> None:
         """Take in a piece of the part of the kind `part` that stands at `place`."""
-        piece = self._mended(piece)
+        piece = self._halves.mended(piece)
         if self.kind in CALLS and not self._pieces:
             piece = piece.lstrip()
         if not piece:
@@ -138,7 +137,7 @@ class GrowingItem:
         if segment is not self._segments[-1] or len(same) > 1 or len(whole) <= segment.size:
             return  # it goes on nowhere, or says nothing more
         if whole.startswith("".join(segment.pieces)):
-            self._half = ""  # is in what comes now
+            self._halves.rest()  # is in what comes now
             self.add(part, place, whole[segment.size :])
 
     def new(self) -> str:
@@ -186,21 +185,11 @@ class GrowingItem:
 
     def _settle_half(self) -> None:
         """Tell the half of a surrogate pair whose other half will not come."""
-        if not self._half:
+        if not (rest := self._halves.rest()):
             return
-        self._half = ""
-        self._tell("\ufffd")
+        self._tell(rest)
         last = self._segments[-1] if self._segments else self._begin(_PARTS.get(self.kind, ""), 0)
-        last.add("\ufffd")
-
-    def _mended(self, piece: str) -> str:
-        """`piece` behind the half of a surrogate pair that the piece before it ended with."""
-        if not self._half and piece.isascii():
-            return piece
-        piece, self._half = self._half + piece, ""
-        if piece and "\ud800" <= piece[-1] <= "\udbff":
-            piece, self._half = piece[:-1], piece[-1]
-        return text(piece)
+        last.add(rest)
 
 
 def _said(item: Item) -> str:

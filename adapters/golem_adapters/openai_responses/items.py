@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from msgspec import Raw
 
-from golem import rawjson
-from golem.messages import AssistantMessage, Part, Thinking, ToolCall
-from golem_adapters._toolkit.calls import wire_tool_name
+from golem.messages import AssistantMessage, Part, Thinking
 from golem_adapters._toolkit.lenient import is_array, is_object, objects, text
+from golem_adapters._toolkit.story import Asked, Story, native_of, trimmed
 from golem_adapters.openai_responses.media import generated_image
 from golem_adapters.openai_responses.shapes import read_item
 
@@ -40,29 +39,6 @@ _PLAIN_MEMBERS: Final[Mapping[str, frozenset[str]]] = {
 """Members of items that golem's fields stand for, or that need not go back."""
 
 _PLAIN_TEXT: Final = frozenset({"type", "text", "logprobs"})
-
-
-class Asked(NamedTuple):
-    """A tool call as an item has it: `id` may be missing, `name` is the wire's."""
-
-    id: str
-    name: str
-    args: str
-
-
-class Story(NamedTuple):
-    """What items say, each kind of thing in the order of the items."""
-
-    content: str
-    thinking: tuple[Thinking, ...]
-    calls: tuple[Asked, ...]
-    parts: tuple[Part, ...]
-    refusal: str
-
-    @property
-    def thoughts(self) -> str:
-        """All of the readable reasoning."""
-        return "".join(block.text for block in self.thinking)
 
 
 def story(items: Iterable[Item], provider: str) -> Story:
@@ -115,18 +91,14 @@ def asked(item: Item) -> Asked:
     """The tool call in `item`."""
     name = text(item.get("call_id")) or text(item.get("id"))
     if kind(item) == CUSTOM_CALL:
-        return Asked(name, text(item.get("name")), _trimmed(text(item.get("input"))))
+        return Asked(name, text(item.get("name")), trimmed(text(item.get("input"))))
     given = item.get("arguments")
     if is_object(given) or is_array(given):
         given = json.dumps(given, separators=(",", ":"))
-    args = _trimmed(text(given))
+    args = trimmed(text(given))
     if not args and item.get("status") not in _UNFINISHED:
         args = "{}"  # a completed call without argument text
     return Asked(name, text(item.get("name")), args)
-
-
-def _trimmed(args: str) -> str:
-    return args.strip(rawjson.BLANKS.decode())
 
 
 def _content(item: Item) -> list[Item]:
@@ -180,29 +152,17 @@ def own_items(message: AssistantMessage, provider: str) -> list[tuple[Raw, Item]
 
     They are `provider`'s own, and the message still says what they say.
     """
-    native = message.native
-    if native is None or native.provider != provider:
+    native = native_of(message, provider)
+    if native is None:
         return []
     pairs = [(raw, read_item(raw)) for raw in native.items]
     told = story((item for _, item in pairs), provider)
     same = (
         all(kind(item) for _, item in pairs)
-        and told.content == message.content
-        and told.thinking == message.thinking
         and told.parts == message.parts
-        and len(told.calls) == len(message.tool_calls)
-        and all(map(_same_call, told.calls, message.tool_calls))
+        and told.is_told_by(message)
     )
     return pairs if same else []
-
-
-def _same_call(said: Asked, call: ToolCall) -> bool:
-    """Whether a stored call is the one of an item, whatever id it had to be given."""
-    return (
-        said.name in (call.name, wire_tool_name(call.name))
-        and (not said.id or call.id == said.id)
-        and ToolCall.of("", "", said.args).args == call.args
-    )
 
 
 def sealed_reasoning(message: AssistantMessage, provider: str) -> Item | None:

@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from golem.errors import APIError
-from golem.messages import Message
-from golem.model import Request, Response, Settings, ToolSpec
-from golem.wire.http import HTTPCall, HTTPClient, HTTPModel
+from golem.model import Request, Response, Settings
+from golem.wire.http import HTTPCall, HTTPClient
 from golem_adapters._toolkit.body import merged
-from golem_adapters._toolkit.endpoint import (
-    Credentials,
-    Token,
-    address,
-    beneath,
-    checked,
-    found_key,
-    model_name,
-    shown,
-)
+from golem_adapters._toolkit.endpoint import Credentials, Token, beneath, checked, found_server
+from golem_adapters._toolkit.model import EVENTS, JSON, CountingModel, KeyedWire, json_call
 from golem_adapters._toolkit.streams import is_event_stream
 from golem_adapters.openai.failures import http_error
 from golem_adapters.openai_responses.dialect import ResponsesDialect, dialect_named
@@ -29,7 +19,7 @@ from golem_adapters.openai_responses.response import decode_count, decode_respon
 from golem_adapters.openai_responses.stream import ResponsesStream
 
 
-class OpenAIResponses(HTTPModel):
+class OpenAIResponses(CountingModel[ResponsesDialect]):
     """A model behind the Responses API of OpenAI or of a compatible server, used without state.
 
     The server stores nothing; what a model has to get back (encrypted reasoning, items with
@@ -67,7 +57,7 @@ class OpenAIResponses(HTTPModel):
             given), an unusable key or address, an unknown dialect.
     """
 
-    __slots__ = ("_responses",)
+    __slots__ = ()
 
     def __init__(
         self,
@@ -105,92 +95,32 @@ class OpenAIResponses(HTTPModel):
             headers["openai-organization"] = checked(organization, "organization")
         if project:
             headers["openai-project"] = checked(project, "project")
-        url = base_url or os.environ.get(record.base_url_variable) or ""
-        key = ""
-        if token is None:
-            key = found_key(api_key, record.key_variables, record.name, needed=not url)
-        self._responses = _ResponsesWire(
-            model,
-            record,
-            address(url or record.base_url),
-            Credentials(record.key_header, key, token=token),
-            headers,
-            settings,
-            reasoning_summary,
-        )
-        super().__init__(self._responses, http_client=http_client, timeout=timeout)
-
-    async def count_tokens(
-        self, messages: Sequence[Message], tools: Sequence[ToolSpec] = ()
-    ) -> int:
-        """How many tokens a request with these messages and tools has, as the provider counts.
-
-        The port of `golem.history.budget_history` and ``per_request_input_tokens``. Asks the
-        provider each time. Raises as `generate` does; an `APIError` at servers that do not count.
-        """
-        headers, body = await self._ask(self._responses.count(Request(messages, tools)))
-        return self._responses.counted(headers, body)
-
-    @property
-    def model(self) -> str:
-        """The model's name at the server."""
-        return self._responses.model
-
-    @property
-    def base_url(self) -> str:
-        """Where the server is, without what may be secret in an address."""
-        return shown(self._responses.base_url)
-
-    @property
-    def dialect(self) -> ResponsesDialect:
-        """What tells this server apart."""
-        return self._responses.dialect
-
-    @property
-    def settings(self) -> Settings:
-        """The defaults that a request's own settings override."""
-        return self._responses.settings
+        url, credentials = found_server(record, base_url, api_key, token)
+        wire = _ResponsesWire(model, record, url, settings, credentials, headers, reasoning_summary)
+        super().__init__(wire, http_client=http_client, timeout=timeout)
 
     @property
     def native_output(self) -> bool:
         """Whether the server holds an answer to an output schema, and not merely to JSON."""
-        return self._responses.dialect.structured_output == "json_schema"
-
-    def __repr__(self) -> str:
-        return f"OpenAIResponses({self.model!r}, base_url={self.base_url!r})"
+        return self.dialect.structured_output == "json_schema"
 
 
-class _ResponsesWire:
+class _ResponsesWire(KeyedWire[ResponsesDialect]):
     """The `golem.wire.http.WireDialect` of Responses: ties the pure parts together."""
 
-    takes_notes = True
-
-    __slots__ = (
-        "_credentials",
-        "_headers",
-        "_summary",
-        "_url",
-        "base_url",
-        "dialect",
-        "model",
-        "settings",
-    )
+    __slots__ = ("_headers", "_summary", "_url")
 
     def __init__(
         self,
         model: str,
         dialect: ResponsesDialect,
         base_url: str,
+        settings: Settings,
         credentials: Credentials,
         headers: Mapping[str, str],
-        settings: Settings,
         summary: str | None,
     ) -> None:
-        self.model = model_name(model)
-        self.dialect = dialect
-        self.base_url = base_url
-        self.settings = settings
-        self._credentials = credentials
+        super().__init__(model, dialect, base_url, settings, credentials)
         self._headers = headers
         self._summary = summary
         self._url = beneath(base_url, "/responses")
@@ -204,21 +134,12 @@ class _ResponsesWire:
             stream=stream,
             reasoning_summary=self._summary,
         )
-        return self._call(self._url, "text/event-stream" if stream else "application/json", body)
+        return json_call(self._url, EVENTS if stream else JSON, body, self._headers)
 
     def count(self, request: Request) -> HTTPCall:
         effort = self.settings.reasoning_effort
         body = encode_count(request, model=self.model, dialect=self.dialect, effort=effort)
-        return self._call(beneath(self._url, "/input_tokens"), "application/json", body)
-
-    def _call(self, url: str, accept: str, body: bytes) -> HTTPCall:
-        headers = {"content-type": "application/json", "accept": accept, **self._headers}
-        return HTTPCall(url, headers, body)
-
-    def authorize(
-        self, call: HTTPCall, now: float
-    ) -> Mapping[str, str] | Awaitable[Mapping[str, str]]:
-        return self._credentials.headers()
+        return json_call(beneath(self._url, "/input_tokens"), JSON, body, self._headers)
 
     def decode(self, request: Request, headers: Mapping[str, str], body: bytes) -> Response:
         if is_event_stream(body):

@@ -8,26 +8,22 @@ and put into the same structs, member by member.
 
 from __future__ import annotations
 
-import json
-import math
 from typing import Any, Final
 
 import msgspec
 from msgspec import Raw, Struct
 
-from golem import rawjson
 from golem_adapters._toolkit.lenient import (
-    clean,
+    NOTHING,
     elements,
-    is_array,
     is_object,
     members,
     read_json,
     text,
     whole,
+    written,
 )
-
-_NOTHING: Final = Raw(b"null")
+from golem_adapters._toolkit.reading import MISFITS, forgiven, verbatim_object
 
 
 class Answer(Struct):
@@ -55,9 +51,9 @@ class Event(Struct):
     refusal: str | None = None
     arguments: str | None = None
     input: str | None = None
-    item: Raw = _NOTHING
-    response: Raw = _NOTHING
-    error: Raw = _NOTHING
+    item: Raw = NOTHING
+    response: Raw = NOTHING
+    error: Raw = NOTHING
 
 
 _answers: Final = msgspec.json.Decoder(Answer)
@@ -71,26 +67,24 @@ def read_answer(data: bytes) -> Answer | None:
     """
     try:
         return _answers.decode(data)
-    except (msgspec.DecodeError, RecursionError):
+    except MISFITS:
         value = read_json(data)
     wrapped = elements(value)
     if len(wrapped) == 1:
         value = wrapped[0]
-    if not is_object(value):
-        return None
-    try:
-        # Items to the byte, as far as lone surrogate escapes allow.
-        return _answers.decode(rawjson.without_lone_surrogates(data))
-    except (msgspec.DecodeError, RecursionError):
-        return Answer(
-            id=text(value.get("id")),
-            model=text(value.get("model")),
-            status=text(value.get("status")),
-            output=[_raw(item) for item in elements(value.get("output"))],
-            usage=members(value.get("usage")),
-            error=value.get("error"),
-            incomplete_details=members(value.get("incomplete_details")),
-        )
+    return forgiven(data, value, _answers, _answer) if is_object(value) else None
+
+
+def _answer(value: dict[str, Any]) -> Answer:
+    return Answer(
+        id=text(value.get("id")),
+        model=text(value.get("model")),
+        status=text(value.get("status")),
+        output=list(map(written, elements(value.get("output")))),
+        usage=members(value.get("usage")),
+        error=value.get("error"),
+        incomplete_details=members(value.get("incomplete_details")),
+    )
 
 
 def read_event(data: bytes) -> Event | None:
@@ -100,55 +94,32 @@ def read_event(data: bytes) -> Event | None:
     """
     try:
         return _events.decode(data)
-    except (msgspec.DecodeError, RecursionError):
+    except MISFITS:
         value = read_json(data)
     if value is None:
         return None
     if not is_object(value):
         raise ValueError("not an object")
-    try:
-        event = _events.decode(rawjson.without_lone_surrogates(data))
-    except (msgspec.DecodeError, RecursionError):
-        event = Event(
-            type=text(value.get("type")),
-            output_index=whole(value.get("output_index")),
-            item_id=text(value.get("item_id")),
-            content_index=whole(value.get("content_index")),
-            summary_index=whole(value.get("summary_index")),
-            item=_raw(value.get("item")),
-            response=_raw(value.get("response")),
-            error=_raw(value.get("error")),
-        )
+    event = forgiven(data, value, _events, _event)
     for name in ("delta", "text", "refusal", "arguments", "input"):
         said = value.get(name)
         setattr(event, name, said if isinstance(said, str) else None)
     return event
 
 
+def _event(value: dict[str, Any]) -> Event:
+    return Event(
+        type=text(value.get("type")),
+        output_index=whole(value.get("output_index")),
+        item_id=text(value.get("item_id")),
+        content_index=whole(value.get("content_index")),
+        summary_index=whole(value.get("summary_index")),
+        item=written(value.get("item")),
+        response=written(value.get("response")),
+        error=written(value.get("error")),
+    )
+
+
 def read_item(raw: Raw) -> dict[str, Any]:
     """The members of an output item; none where it is no object, or nested past every use."""
-    data = bytes(raw)
-    try:
-        return members(msgspec.json.decode(data))
-    except (msgspec.DecodeError, RecursionError):
-        pass
-    try:
-        return members(read_json(data))  # a number past every range
-    except ValueError:
-        return {}
-
-
-def _raw(value: Any) -> Raw:
-    try:
-        return Raw(json.dumps(clean(_finite(value)), separators=(",", ":")).encode())
-    except RecursionError:
-        return _NOTHING
-
-
-def _finite(value: Any) -> Any:
-    """`value` with null for every number that JSON cannot spell."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if is_object(value):
-        return {name: _finite(member) for name, member in value.items()}
-    return [_finite(item) for item in value] if is_array(value) else value
+    return verbatim_object(raw)[1]

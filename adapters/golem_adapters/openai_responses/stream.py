@@ -17,14 +17,13 @@ from typing import Final, NamedTuple
 
 from msgspec import Raw
 
-from golem.errors import ProtocolError
 from golem.messages import AssistantMessage
 from golem.model import Delta, Request, Response
 from golem.wire.sse import ServerSentEvent
 from golem_adapters._toolkit.bounds import Room, bounded
 from golem_adapters._toolkit.lenient import read_json
 from golem_adapters._toolkit.streams import AnswerStream
-from golem_adapters.openai.failures import answer_id, error_within, excerpt
+from golem_adapters.openai.failures import answer_id, error_within
 from golem_adapters.openai_responses.dialect import ResponsesDialect
 from golem_adapters.openai_responses.items import CUSTOM_CALL, FUNCTION_CALL, MESSAGE, REASONING
 from golem_adapters.openai_responses.response import decode_response, failure_in, new_turn
@@ -164,9 +163,7 @@ class ResponsesStream(AnswerStream):
             return True  # a keep-alive, an end that is none, the line the cut went through
         if event.event and not event.event.startswith("response.") and data[:1] != b"{":
             return True  # a keep-alive under a name of its own
-        failure = ProtocolError(f"a line of the stream is not JSON: {excerpt(data, self._secret)}")
-        failure.__cause__ = error
-        return self._fail(failure)
+        return self._unreadable(data, self._secret, error)
 
 
 def _answer_in(raw: Raw) -> Answer | None:

@@ -23,18 +23,17 @@ from golem.model import (
     Response,
     TextDelta,
     ThinkingDelta,
-    ToolCallDelta,
 )
 from golem_adapters._toolkit.bounds import room_for
 from golem_adapters._toolkit.lenient import members, text
-from golem_adapters.openai_responses.growing import UNFINISHED, GrowingItem, ToldCall
+from golem_adapters._toolkit.story import Asked, Story
+from golem_adapters._toolkit.telling import tell_args
+from golem_adapters.openai_responses.growing import UNFINISHED, GrowingItem, ItemCall
 from golem_adapters.openai_responses.items import (
     CALLS,
     FUNCTION_CALL,
     MESSAGE,
-    Asked,
     Item,
-    Story,
     asked,
     kind,
     plain,
@@ -65,7 +64,7 @@ class Turn:
         self._by_id: dict[str, GrowingItem] = {}
         self._said: list[str] = []
         self._thought: list[str] = []
-        self._calls: list[ToldCall] = []
+        self._calls: list[ItemCall] = []
         self._call_ids: set[str] = set()
         self._answer = Answer()
 
@@ -196,25 +195,16 @@ class Turn:
             if not said.name and not growing.done:
                 return False
             growing.call = self._begin_call(said, deltas)
-        self._add_args(growing.call, growing.call.args.taken(growing.new()), deltas)
+        growing.call.add(growing.new(), deltas)
         return True
 
-    def _begin_call(self, said: Asked, deltas: list[Delta]) -> ToldCall:
+    def _begin_call(self, said: Asked, deltas: list[Delta]) -> ItemCall:
         fresh = said.id if said.id and said.id not in self._call_ids else new_id()
-        call = ToldCall(len(self._calls), fresh, said.id, said.name)
+        call = ItemCall(len(self._calls), fresh, self._names.get(said.name, said.name), said)
         self._calls.append(call)
         self._call_ids.add(fresh)
-        deltas.append(ToolCallDelta(call.index, fresh, self._names.get(said.name, said.name)))
+        call.begin(deltas)
         return call
-
-    def _add_args(self, call: ToldCall, args: str, deltas: list[Delta]) -> None:
-        if not args:
-            return
-        last = deltas[-1] if deltas else None
-        if type(last) is ToolCallDelta and last.index == call.index and not last.args:
-            deltas[-1] = ToolCallDelta(call.index, last.id, last.name, args)
-        else:
-            deltas.append(ToolCallDelta(call.index, args=args))
 
     # --- giving out
 
@@ -269,8 +259,7 @@ class Turn:
             and said.thoughts.startswith("".join(self._thought))
             and len(said.calls) >= len(self._calls)
             and all(
-                (call.given_id, call.name) == (whole.id, whole.name)
-                and whole.args.startswith(call.args.text)
+                call.said[:2] == whole[:2] and whole.args.startswith(call.args.text)
                 for call, whole in zip(self._calls, said.calls, strict=False)
             )
         )
@@ -284,14 +273,14 @@ class Turn:
             if place == len(self._calls):
                 self._begin_call(whole, deltas)
             call = self._calls[place]
-            self._add_args(call, whole.args[len(call.args.text) :], deltas)
+            tell_args(call.index, whole.args[len(call.args.text) :], deltas)
 
     def _message(self, said: Story, native: Native | None) -> AssistantMessage:
         return AssistantMessage(
             content=said.content,
             parts=said.parts,
             tool_calls=tuple(
-                ToolCall.of(call.id, self._names.get(call.name, call.name), whole.args)
+                ToolCall.of(call.id, call.name, whole.args)
                 for call, whole in zip(self._calls, said.calls, strict=False)
             ),
             thinking=said.thinking,
