@@ -96,7 +96,7 @@ async def test_what_is_given_for_credentials_and_is_none_is_named_and_not_quoted
         return others
 
     model = Bedrock(MODEL, region="us-east-1", credentials=fetch)
-    found: Any = model._converse.authorize(call_of(model), 0.0)
+    found: Any = model._wire.authorize(call_of(model), 0.0)
     with pytest.raises(TypeError, match=f"^{says}$"):
         await found
 

@@ -255,12 +255,6 @@ def test_what_says_nothing_is_left_out() -> None:
     assert wire(history) == [{"role": "user", "content": "q"}]
 
 
-@pytest.mark.parametrize("history", [[], [AssistantMessage()], [SystemMessage("")]])
-def test_where_nothing_says_anything_the_user_opens(history: list[Message]) -> None:
-    """No server takes a request without a message; a run of such a history has to go on."""
-    assert wire(history) == [{"role": "user", "content": "(The conversation so far:)"}]
-
-
 @pytest.mark.parametrize("blank", [AssistantMessage(), AssistantMessage(thinking=(Thinking("x"),))])
 def test_a_blank_answer_at_the_beginning_is_a_message_all_the_same(blank: Message) -> None:
     """A server refuses a request without any, and what stood once has to stay."""

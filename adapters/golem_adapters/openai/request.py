@@ -134,8 +134,6 @@ class _Messages(Walk):
         if request.output_schema is not None and self._dialect.structured_output != "json_schema":
             self._system(SystemMessage(schema_words(request.output_schema)))
         self.walked(request.messages)
-        if not self._out:
-            self._say("user", OPENING)
         return self._out
 
     def _system(self, message: SystemMessage) -> None:
