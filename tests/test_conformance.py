@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from golem.errors import APIError, ProtocolError, ProviderError, TransportError
 from golem.messages import AssistantMessage, ToolMessage
-from golem.model import Delta, Request, Response, TextDelta
+from golem.model import Delta, Details, Request, Response, TextDelta
 from golem.testing.conformance import CHECKS, Subject, conforms
 from golem.testing.judge import ChatJudge, Judge
 from golem_adapters import OpenAI
@@ -82,6 +82,11 @@ class EndsTwice(Faulty):
 class CountsNothing(Faulty):
     def answers(self, response: Response) -> Response:
         return Response(response.message, finish_reason=response.finish_reason)
+
+
+class ForgetsWhoAnswered(Faulty):
+    def answers(self, response: Response) -> Response:
+        return replace(response, details=Details())
 
 
 class KnowsNoReason(Faulty):
@@ -265,6 +270,7 @@ FAULTS: list[tuple[type[Faulty] | Subject, str]] = [
     (SaysNothing, "a_text_is_the_same_plain_and_streamed"),
     (EndsTwice, "a_text_is_the_same_plain_and_streamed"),
     (CountsNothing, "the_end_of_an_answer_is_told"),
+    (ForgetsWhoAnswered, "the_end_of_an_answer_is_told"),
     (KnowsNoReason, "the_end_of_an_answer_is_told"),
     (KnowsNoReason, "calls_are_the_same_plain_and_streamed"),
     (SharesOneId, "calls_are_the_same_plain_and_streamed"),

@@ -155,6 +155,34 @@ def test_half_a_surrogate_pair_is_replaced_and_loses_no_chunk(half: str) -> None
     assert text == "a" + "\ufffd" * half.count("u")
 
 
+SPLIT = ("a\ud83d", "\ude00b\ud83d", "", "\ude00")
+
+
+@pytest.mark.parametrize("member", ["content", "refusal", "reasoning", "reasoning_content"])
+def test_a_character_that_was_cut_in_two_is_whole_again(member: str) -> None:
+    """Gateways that count in UTF-16 cut there, also in texts that come at the same time."""
+    outcome = drive([events(*[delta(**{member: part}) for part in SPLIT], STOP)])
+    assert "a😀b😀" in outcome.said
+    assert outcome.told == outcome.said
+    beside = [delta(reasoning=part, content=part) for part in SPLIT]
+    assert drive([events(*beside, STOP)]).said == ("a😀b😀", "a😀b😀", [])
+    chunked = [delta(content=[{"type": "text", "text": part}]) for part in SPLIT]
+    assert drive([events(*chunked, STOP)]).said[0] == "a😀b😀"
+
+
+def test_a_character_that_was_cut_in_two_in_arguments_is_whole_again() -> None:
+    parts = [
+        delta(tool_calls=[piece(n, f"c{n}", "f", '{"a":"\ud83d') for n in range(2)]),
+        delta(tool_calls=[piece(n, args='\ude00"}') for n in range(2)]),
+    ]
+    outcome = drive([events(*parts, CALLS)])
+    assert [call.args for call in outcome.message.tool_calls] == ['{"a":"😀"}'] * 2
+    assert outcome.told == outcome.said
+    lost = drive([events(parts[0], CALLS)])
+    assert [call.args for call in lost.message.tool_calls] == ['{"a":"\ufffd'] * 2
+    assert lost.told == lost.said
+
+
 def test_half_a_surrogate_pair_in_arguments_stays_the_escape_it_is() -> None:
     data = events(delta(tool_calls=[piece(0, "x", "f", r'{"a":"\ud83d"}')]), CALLS)
     call = drive([data]).message.tool_calls[0]

@@ -58,6 +58,14 @@ def test_done_without_a_finish_reason_is_an_end_of_unknown_reason() -> None:
     assert outcome.response.finish_reason == "other"
 
 
+@pytest.mark.parametrize("before", [b"", b": hi\n\n", b'data: {"choices":[],"usage":{}}\n\n'])
+def test_an_end_of_nothing_is_no_answer(before: bytes) -> None:
+    """It would be recorded as a turn in which the model said nothing."""
+    outcome = drive([before + b"data: [DONE]\n\n"])
+    assert isinstance(outcome.error, TransportError)
+    assert outcome.error.retryable
+
+
 @pytest.mark.parametrize("end", [1, 20, 60, -20, -2, -1])
 def test_a_stream_cut_anywhere_before_its_end_is_a_transport_error(end: int) -> None:
     data = HI + events(delta(tool_calls=[piece(0, "x", "f", '{"a"')]), done=False)

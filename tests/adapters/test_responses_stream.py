@@ -280,6 +280,16 @@ def test_an_end_without_output_keeps_the_items_that_came_whole() -> None:
     assert [sealed, text("Hello")] == [json.loads(bytes(i)) for i in outcome.message.native.items]
 
 
+def test_reasoning_stays_encrypted_where_the_last_event_leaves_that_out() -> None:
+    sealed, bare = reasoning("plan", encrypted_content="whole"), reasoning("plan")
+    outcome = streamed(*item_events(0, sealed), *item_events(1, call()), ending([bare, call()]))
+    assert outcome.response is not None
+    assert outcome.response.message.thinking[0].signature == "whole"
+    native = outcome.response.message.native
+    assert native is not None
+    assert json.loads(bytes(native.items[0])) == sealed
+
+
 def test_the_seal_is_that_of_the_whole_item() -> None:
     sealed = reasoning(encrypted_content="whole")
     early = added(0, sealed)

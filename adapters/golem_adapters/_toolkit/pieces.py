@@ -67,6 +67,32 @@ class Pieces:
         return "".join(self._pieces)
 
 
+class Mended:
+    """Joins the halves of a character that was cut in two: JSON can spell each by itself.
+
+    Gateways that count in UTF-16 cut there. A half whose other half does not come is U+FFFD.
+    """
+
+    __slots__ = ("_half",)
+
+    def __init__(self) -> None:
+        self._half = ""
+
+    def taken(self, piece: str) -> str:
+        """`piece` as far as it is whole, behind the half that was kept of the one before."""
+        if not self._half and piece.isascii():
+            return piece
+        piece, self._half = self._half + piece, ""
+        if piece and "\ud800" <= piece[-1] <= "\udbff":
+            piece, self._half = piece[:-1], piece[-1]
+        return rawjson.clean_text(piece)
+
+    def rest(self) -> str:
+        """What the end makes of a half that is still kept."""
+        half, self._half = self._half, ""
+        return "\ufffd" if half else ""
+
+
 class ArgumentText:
     """The argument text of a call that is still coming, without white space around it."""
 

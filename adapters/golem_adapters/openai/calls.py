@@ -13,7 +13,7 @@ from golem.messages import ToolCall
 from golem.model import Delta, ToolCallDelta
 from golem_adapters._toolkit.bounds import room_for
 from golem_adapters._toolkit.lenient import members, text
-from golem_adapters._toolkit.pieces import ArgumentText
+from golem_adapters._toolkit.pieces import ArgumentText, Mended
 from golem_adapters._toolkit.telling import tell_args
 from golem_adapters.openai.shapes import Call, Function, arguments_text
 
@@ -27,7 +27,7 @@ class _PendingCall:
     `name` is the wire's as far as it came, `told` what was given out of the tool's own.
     """
 
-    __slots__ = ("args", "given_id", "id", "index", "name", "signature", "told")
+    __slots__ = ("args", "given_id", "id", "index", "mended", "name", "signature", "told")
 
     def __init__(self, index: int, id: str, given_id: str, name: str) -> None:
         self.index = index
@@ -37,6 +37,7 @@ class _PendingCall:
         self.signature = ""
         self.told = ""
         self.args = ArgumentText()
+        self.mended = Mended()
 
     def call(self, name: str) -> ToolCall:
         return ToolCall.of(self.id, name, self.args.text, self.signature)
@@ -66,6 +67,8 @@ class CallPieces:
         A turn that was `cut` short was cut in its last call, whose arguments may have been still
         to come: without any, it stays a call that nobody may run.
         """
+        for call in self._calls:
+            self._give(call, call.mended.rest(), deltas)
         for call in self._calls[:-1] if cut else self._calls:
             if not call.args:
                 self._give(call, "{}", deltas)
@@ -178,7 +181,7 @@ class CallPieces:
         return self._names.get(name, name)
 
     def _give(self, call: _PendingCall, args: str, deltas: list[Delta]) -> None:
-        given = call.args.taken(args)
+        given = call.args.taken(call.mended.taken(args))
         if not given:
             return
         self._open(call, deltas)

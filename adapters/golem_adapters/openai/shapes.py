@@ -14,7 +14,6 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
-from golem import rawjson
 from golem_adapters._toolkit.lenient import (
     elements,
     is_object,
@@ -127,13 +126,16 @@ def read_chunk(data: bytes) -> Chunk | None:
 
 
 def arguments_text(raw: Raw) -> str:
-    """The argument text in `raw`: a string's text, an object as it stands, null as nothing."""
+    """The argument text in `raw`: a string's text, an object as it stands, null as nothing.
+
+    A text may begin or end with half a character, as that of a `Said` may.
+    """
     try:
         return _string.decode(raw)
     except msgspec.DecodeError:
         data = bytes(raw)
     if data[:1] == b'"':
-        return rawjson.text(data)
+        return _words(read_json(data))
     return "" if data == b"null" else data.decode("utf-8", "replace")
 
 
@@ -174,10 +176,10 @@ def _said(said: object) -> Said | None:
     blocks = [content] if is_object(content) else elements(content)
     audio = members(said.get("audio"))
     return Said(
-        content=_joined(blocks, "text") or text(content),
-        refusal=_joined(blocks, "refusal") or text(said.get("refusal")),
-        reasoning=text(said.get("reasoning")),
-        reasoning_content=_joined(blocks, "thinking") or text(said.get("reasoning_content")),
+        content=_joined(blocks, "text") or _words(content),
+        refusal=_joined(blocks, "refusal") or _words(said.get("refusal")),
+        reasoning=_words(said.get("reasoning")),
+        reasoning_content=_joined(blocks, "thinking") or _words(said.get("reasoning_content")),
         reasoning_details=elements(said.get("reasoning_details")),
         tool_calls=[_call(item) for item in objects(said.get("tool_calls"))],
         function_call=_function(said.get("function_call")),
@@ -211,12 +213,17 @@ def _joined(blocks: list[Any], kind: str) -> str:
     texts: list[str] = []
     for block in blocks:
         if isinstance(block, str) and kind == "text":
-            texts.append(text(block))
+            texts.append(block)
         texts.extend(
-            _joined(elements(inner.get(kind)), "text") or text(inner.get(kind))
+            _joined(elements(inner.get(kind)), "text") or _words(inner.get(kind))
             for inner in _of_type([block], kind)
         )
     return "".join(texts)
+
+
+def _words(value: object) -> str:
+    """`value` if it is a string. Halves of characters stay: the other may be in the next piece."""
+    return value if isinstance(value, str) else ""
 
 
 def _of_type(blocks: list[Any], kind: str) -> list[dict[str, Any]]:

@@ -2,7 +2,8 @@
 
 How a stream ends, decided once, in `AnswerStream.close`:
 
-* ``[DONE]`` or a finish reason was seen: the answer is whole, whatever happened after it;
+* ``[DONE]`` or a finish reason was seen: the answer is whole, whatever happened after it, unless
+  there was no choice before ``[DONE]``: that ends no answer;
 * an error was seen: it is raised (`APIError`), also when ``[DONE]`` follows;
 * a data line was unreadable: something is lost, so nothing after it counts (`ProtocolError`);
 * none of these: the stream was cut (`TransportError`).
@@ -45,7 +46,7 @@ class ChatStream(AnswerStream):
         self._turn = new_turn(request, dialect)
 
     def _response(self, deltas: list[Delta]) -> Response | None:
-        if not (self.done or self._turn.finish_reason):
+        if not (self._turn.finish_reason or (self.done and self._turn.begun)):
             return None
         return self._turn.finished(answer_id(self._headers, self._secret), deltas)
 

@@ -18,6 +18,7 @@ from golem.model import (
     TextDelta,
     ThinkingDelta,
 )
+from golem_adapters._toolkit.pieces import Mended
 from golem_adapters.openai.calls import CallPieces, signature_in
 from golem_adapters.openai.media import image_in, spoken
 from golem_adapters.openai.reasoning import Reasoning
@@ -62,11 +63,13 @@ class Turn:
         self._calls = CallPieces(names)
         self._sounds: list[str] = []
         self._images: list[Part] = []
+        self._half_thought, self._half_text, self._half_refusal = Mended(), Mended(), Mended()
         self._usage: dict[str, Any] = {}
         self._id = ""
         self._model = ""
         self._request_id = ""
         self.finish_reason = ""
+        self.begun = False  # whether there was a choice at all, if only an empty one
         self._named = False
 
     # --- taking in
@@ -85,6 +88,7 @@ class Turn:
         for place, choice in enumerate(chunk.choices or ()):
             if place if choice.index is None else choice.index:
                 continue  # an alternative, which the settings asked for and golem has no place for
+            self.begun = True
             said = choice.delta
             if said is None and (whole or not self.said_something):
                 said = choice.message
@@ -99,22 +103,18 @@ class Turn:
         return bool(self._texts or self._calls or self._reasoning)
 
     def _add_said(self, said: Said, deltas: list[Delta], whole: bool) -> None:
-        reasoning = said.reasoning_content or said.reasoning
+        reasoning = said.reasoning_content or said.reasoning or ""
         if said.reasoning_details:
             detailed = self._reasoning.add_details(said.reasoning_details, whole=whole)
             if detailed:
                 deltas.append(ThinkingDelta(detailed))
-                reasoning = None  # the same text, without its details
+                reasoning = ""  # the same text, without its details
         if reasoning:
-            self._reasoning.add_text(reasoning)
-            deltas.append(ThinkingDelta(reasoning))
+            self._add_reasoning(self._half_thought.taken(reasoning), deltas)
         if said.content:
-            self._texts.append(said.content)
-            deltas.append(TextDelta(said.content))
+            self._add_text(self._half_text.taken(said.content), deltas)
         if said.refusal:
-            self._refusal.append(said.refusal)
-            self._texts.append(said.refusal)
-            deltas.append(TextDelta(said.refusal))
+            self._add_refusal(self._half_refusal.taken(said.refusal), deltas)
         if said.audio is not None:
             self._add_audio(said.audio, deltas)
         if said.images:
@@ -130,12 +130,31 @@ class Turn:
             if signature:
                 self._reasoning.add_signature(signature)
 
+    def _add_reasoning(self, piece: str, deltas: list[Delta]) -> None:
+        if piece:
+            self._reasoning.add_text(piece)
+            deltas.append(ThinkingDelta(piece))
+
+    def _add_text(self, piece: str, deltas: list[Delta]) -> None:
+        if piece:
+            self._texts.append(piece)
+            deltas.append(TextDelta(piece))
+
+    def _add_refusal(self, piece: str, deltas: list[Delta]) -> None:
+        self._add_text(piece, deltas)
+        if piece:
+            self._refusal.append(piece)
+
+    def _add_halves(self, deltas: list[Delta]) -> None:
+        """What is left of characters whose other half did not come."""
+        self._add_reasoning(self._half_thought.rest(), deltas)
+        self._add_text(self._half_text.rest(), deltas)
+        self._add_refusal(self._half_refusal.rest(), deltas)
+
     def _add_audio(self, audio: Audio, deltas: list[Delta]) -> None:
         if audio.data:
             self._sounds.append(audio.data)
-        if audio.transcript:
-            self._texts.append(audio.transcript)
-            deltas.append(TextDelta(audio.transcript))
+        self._add_text(audio.transcript or "", deltas)
 
     # --- giving out
 
@@ -146,6 +165,7 @@ class Turn:
 
     def finished(self, request_id: str, deltas: list[Delta]) -> Response:
         """The response; `deltas` get what only the end can tell."""
+        self._add_halves(deltas)
         reason = self._finish()
         self._calls.finish(deltas, cut=reason in _CUT_SHORT)
         details = Details(

@@ -33,6 +33,7 @@ from golem_adapters.openai_responses.items import (
     CALLS,
     FUNCTION_CALL,
     MESSAGE,
+    REASONING,
     Item,
     asked,
     kind,
@@ -222,7 +223,7 @@ class Turn:
 
         `deltas` get what had not been told.
         """
-        raws = [raw for raw in answer.output or () if read_item(raw)]
+        raws = [self._sealed(raw) for raw in answer.output or () if read_item(raw)]
         said = self._story(raws, status)
         verbatim = True
         if not raws or not self._continues(said):
@@ -244,6 +245,16 @@ class Turn:
         )
         usage = usage_of(answer.usage or {})
         return Response(self._message(said, native), usage, _finish(said, status, reason), details)
+
+    def _sealed(self, raw: Raw) -> Raw:
+        """The item `raw`, or as it came before where only that holds its encrypted reasoning."""
+        item = read_item(raw)
+        if kind(item) != REASONING or item.get("encrypted_content"):
+            return raw
+        came = self._by_id.get(text(item.get("id")))
+        if came is None or came.raw is None or not came.item.get("encrypted_content"):
+            return raw
+        return came.raw
 
     def _story(self, raws: list[Raw], status: str) -> Story:
         """What the items say. Where the answer was cut, it was cut in the last one."""

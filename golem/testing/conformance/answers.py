@@ -174,6 +174,9 @@ async def _both(subject: Subject, said: Response) -> Response:
     expect("the streamed message", _told(plain.message), _told(heard.response.message))
     for what in ("usage", "finish_reason"):
         expect(f"the streamed {what}", getattr(plain, what), getattr(heard.response, what))
+    for what in ("model", "finish_reason", "finish_message"):  # ids are each answer's own
+        told = getattr(plain.details, what), getattr(heard.response.details, what)
+        expect(f"the streamed details' {what}", *told)
     return plain
 
 
