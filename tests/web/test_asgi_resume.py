@@ -10,8 +10,9 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 import pytest
+from openai import AsyncOpenAI, InternalServerError
 
-from golem import load_history, tool, verify
+from golem import Agent, load_history, tool, verify
 from golem.events import RunStopped, decode_event
 from golem.web.asgi import app, header
 from golem.web.replay_sqlite import INTERRUPTED, SQLiteReplay
@@ -378,6 +379,27 @@ async def test_a_client_of_chat_completions_is_answered(path: str) -> None:
         )
         error(failed, 500, "run_failed")
         assert "password" not in failed.text
+
+
+async def test_openai_s_client_finds_the_agent_and_runs_a_failed_run_once() -> None:
+    begun: list[str] = []
+
+    def counted(identity: str) -> Agent:
+        begun.append(identity)
+        return agent_for(identity)
+
+    async with client(app(counted)) as ask:
+        openai = AsyncOpenAI(api_key="k", base_url="http://localhost:8000/v1", http_client=ask)
+        assert [model.id async for model in openai.models.list()] == ["golem"]
+        said = await openai.chat.completions.create(
+            model="golem", messages=[{"role": "user", "content": "hi"}]
+        )
+        assert said.choices[0].message.content == ANSWER
+        with pytest.raises(InternalServerError, match="OSError"):
+            await openai.chat.completions.create(
+                model="golem", messages=[{"role": "user", "content": "crash"}]
+            )
+    assert begun == ["local"] * 2
 
 
 @pytest.mark.parametrize("path", ["/ui", "/agui", "/v1/chat/completions"])
