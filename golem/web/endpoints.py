@@ -162,6 +162,8 @@ class Endpoints:
                 answers = Answers(deferred, None, "error")
                 run_id = waiting.run_id
                 return await self._runs.resume(run_id, identity, answers, self._intake), encode
+        elif dialect.is_answer(body):
+            await self._runs.check_unanswered(posted.conversation_id, identity)
         usual = dialect.system_is_usual
         admitted = await self._off_the_loop(
             lambda: self._intake.admit(posted, identity, system_is_usual=usual), len(body)

@@ -381,6 +381,58 @@ async def test_a_client_of_chat_completions_is_answered(path: str) -> None:
         assert "password" not in failed.text
 
 
+ANSWERS: dict[str, dict[str, Any]] = {
+    "/ui": {
+        "id": "chat",
+        "messages": [
+            {"id": "1", "role": "user", "parts": [{"type": "text", "text": "delete"}]},
+            {
+                "id": "2",
+                "role": "assistant",
+                "parts": [
+                    {
+                        "type": "tool-delete",
+                        "toolCallId": "c-delete",
+                        "state": "approval-responded",
+                        "input": {"path": "a.txt"},
+                        "approval": {"id": "c-delete", "approved": True},
+                    }
+                ],
+            },
+        ],
+    },
+    "/agui": {
+        "threadId": "chat",
+        "messages": [{"id": "1", "role": "user", "content": "delete"}],
+        "resume": [{"interruptId": "c-delete", "status": "resolved", "payload": True}],
+    },
+}
+
+
+@pytest.mark.parametrize("path", ANSWERS)
+async def test_of_many_answers_in_other_protocols_one_counts(path: str) -> None:
+    body = ANSWERS[path]
+    answered: list[str] = []
+    async with client(app(agent_for)) as ask:
+
+        async def answer() -> None:
+            response = await ask.post(path, json=body)
+            if response.status_code == 200:
+                answered.append(response.text)
+            else:
+                error(response, 409, "not_paused")
+
+        await ask.post(path, json={**body, "messages": body["messages"][:1], "resume": []})
+        async with anyio.create_task_group() as tasks:
+            for _ in range(8):
+                tasks.start_soon(answer)
+        assert ["a.txt is gone" in text for text in answered] == [True]
+        await answer()  # and a late one
+    assert len(answered) == 1
+    async with client(app(agent_for)) as ask:  # which knows of no such run
+        assert "a.txt is gone" not in (await ask.post(path, json=body)).text
+
+
 async def test_openai_s_client_finds_the_agent_and_runs_a_failed_run_once() -> None:
     begun: list[str] = []
 
