@@ -99,8 +99,8 @@ class UIDialect(Dialect):
 
     def is_answer(self, body: bytes) -> bool:
         """Whether its last message has a call that somebody said yes or no to, and no more."""
-        listed: _Listed = decoded(body, _Listed, "the body")
-        parts = listed.messages[-1].parts if listed.messages else None
+        said: _Said = decoded(body, _Said, "the body")
+        parts = said.messages[-1].parts if said.messages else None
         return any(part.state == "approval-responded" for part in parts or ())
 
     def encoder(self, body: bytes = b"", *, resumes: bool = False) -> EncoderFactory:
@@ -212,21 +212,28 @@ def _answers(
         raise bad_history(error) from error
 
 
-class _Part(Struct, frozen=True):
-    state: Any = ""
-
-
 class _Identified(Struct, frozen=True):
     id: str = ""
-    parts: list[_Part] | None = None
 
 
 class _Listed(Struct, frozen=True):
     messages: list[_Identified] = []
 
 
+class _Part(Struct, frozen=True):
+    state: Any = None
+
+
+class _Message(Struct, frozen=True):
+    parts: list[_Part] | None = None
+
+
+class _Said(Struct, frozen=True):
+    messages: list[_Message] | None = None
+
+
 class _Resuming(Struct, frozen=True):
-    resume: list[Any] | None = None
+    resume: Any = None
 
 
 def _last_id(body: bytes) -> str:

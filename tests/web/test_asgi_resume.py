@@ -409,6 +409,21 @@ ANSWERS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/ui", {"id": "c", "messages": [{"id": 1, "role": "user", "parts": [{"type": "text"}]}]}),
+        ("/agui", {"messages": [{"role": "user", "content": "hi"}], "resume": 5}),
+    ],
+)
+async def test_what_answers_nothing_is_read_leniently(path: str, body: dict[str, Any]) -> None:
+    for message in body["messages"]:
+        for part in message.get("parts", ()):
+            part |= {"text": "hi", "state": 7}
+    async with client(app(agent_for)) as ask:
+        assert (await ask.post(path, json=body)).status_code == 200
+
+
 @pytest.mark.parametrize("path", ANSWERS)
 async def test_of_many_answers_in_other_protocols_one_counts(path: str) -> None:
     body = ANSWERS[path]
