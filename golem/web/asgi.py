@@ -15,6 +15,7 @@ Routes, below where the app is mounted::
     GET  /ui/{chat}/stream            the run of that chat which goes on; 204 where none does
     POST /agui                        as AG-UI has it
     POST /v1/chat/completions         as OpenAI's clients have it, streamed or not
+    GET  /v1/models                   the one that they may ask for
 """
 
 from __future__ import annotations
@@ -267,5 +268,7 @@ class App:
                 return "POST", ends.begin("agui")
             case ["chat", "completions"] | ["v1", "chat", "completions"]:
                 return "POST", ends.complete
+            case ["models"] | ["v1", "models"]:
+                return "GET", ends.models
             case _:
                 raise not_found()

@@ -59,6 +59,11 @@ class Dialect:
         del body, pending
         return NOTHING
 
+    def is_answer(self, body: bytes) -> bool:
+        """Whether the body says that it answers calls, whichever they are."""
+        del body
+        return False
+
     def encoder(self, body: bytes = b"", *, resumes: bool = False) -> EncoderFactory:
         """Encoders for whoever posted that; `resumes`: it has answered a paused run."""
         raise NotImplementedError
@@ -92,6 +97,12 @@ class UIDialect(Dialect):
         """Approvals and outputs in the last message."""
         return _answers(body, pending, answers_from_ui)
 
+    def is_answer(self, body: bytes) -> bool:
+        """Whether its last message has a call that somebody said yes or no to, and no more."""
+        said: _Said = decoded(body, _Said, "the body")
+        parts = said.messages[-1].parts if said.messages else None
+        return any(part.state == "approval-responded" for part in parts or ())
+
     def encoder(self, body: bytes = b"", *, resumes: bool = False) -> EncoderFactory:
         """A resumed run goes on in the message that asked: the last one posted."""
         message_id = _last_id(body) if resumes else ""
@@ -115,6 +126,10 @@ class AGUIDialect(Dialect):
     def answers(self, body: bytes, pending: Pending) -> DeferredResults:
         """The entries of ``resume``."""
         return _answers(body, pending, answers_from_agui)
+
+    def is_answer(self, body: bytes) -> bool:
+        """Whether there are entries of ``resume``."""
+        return bool(decoded(body, _Resuming, "the body").resume)
 
     def encoder(self, body: bytes = b"", *, resumes: bool = False) -> EncoderFactory:
         """AG-UI events."""
@@ -203,6 +218,22 @@ class _Identified(Struct, frozen=True):
 
 class _Listed(Struct, frozen=True):
     messages: list[_Identified] = []
+
+
+class _Part(Struct, frozen=True):
+    state: Any = None
+
+
+class _Message(Struct, frozen=True):
+    parts: list[_Part] | None = None
+
+
+class _Said(Struct, frozen=True):
+    messages: list[_Message] | None = None
+
+
+class _Resuming(Struct, frozen=True):
+    resume: Any = None
 
 
 def _last_id(body: bytes) -> str:

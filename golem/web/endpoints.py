@@ -127,10 +127,22 @@ class Endpoints:
             await http.unless_gone(read_to_end, partial(self._runs.let_go, served))
         if not isinstance(ended, (RunFinished, RunPaused)):
             told = self._describe(ended) if isinstance(ended, RunFailed) else "the run was stopped"
-            raise Refusal(HTTPStatus.INTERNAL_SERVER_ERROR, "run_failed", told)
+            # OpenAI's clients ask again after a 500, and would have every tool run once more.
+            never_again = {"x-should-retry": "false"}
+            status = HTTPStatus.INTERNAL_SERVER_ERROR
+            raise Refusal(status, "run_failed", told, headers=never_again)
         created = int(dialect.clock())
         whole = chat_completion(ended.result, model=request.model, created=created)
         await http.answer(HTTPStatus.OK, whole)
+
+    async def models(self, http: Exchange, identity: str) -> None:
+        """What clients of Chat Completions let somebody choose from: one agent, by any name."""
+        del identity
+        dialect = self._dialects["chat"]
+        assert isinstance(dialect, ChatDialect)  # noqa: S101 - that is its name
+        created = int(dialect.clock())
+        agent = {"id": "golem", "object": "model", "created": created, "owned_by": "golem"}
+        await http.answer(HTTPStatus.OK, {"object": "list", "data": [agent]})
 
     async def _begun(
         self, dialect: Dialect, body: bytes, identity: str
@@ -150,6 +162,8 @@ class Endpoints:
                 answers = Answers(deferred, None, "error")
                 run_id = waiting.run_id
                 return await self._runs.resume(run_id, identity, answers, self._intake), encode
+        elif dialect.is_answer(body):
+            await self._runs.check_unanswered(posted.conversation_id, identity)
         usual = dialect.system_is_usual
         admitted = await self._off_the_loop(
             lambda: self._intake.admit(posted, identity, system_is_usual=usual), len(body)

@@ -240,6 +240,13 @@ class Runs(Carrier):
             return None
         return record if record.state == "paused" and not record.resumed_by else None
 
+    async def check_unanswered(self, conversation_id: str, identity: str) -> None:
+        """Raise Refusal where that conversation's last run is known, and waits for no answer."""
+        record = await self.replay.latest(conversation_id) if conversation_id else None
+        if record is not None and record.owner == identity:
+            detail = {"state": record.state}
+            raise _conflict("not_paused", "another request has answered first", detail)
+
     async def recorded(
         self, run_id: str, after: int = -1
     ) -> AsyncGenerator[Event | UnknownEvent, None]:

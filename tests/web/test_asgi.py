@@ -546,9 +546,9 @@ async def test_a_client_that_leaves_before_its_run_begins_begins_nothing(
         for path, body in bodies.items():
             text = json.dumps(body).encode()
             head = HEAD.replace(b"/runs", path.encode())
+            before = asked
             async with await anyio.connect_tcp("127.0.0.1", client.port) as stream:
                 await stream.send(head + b"content-length: %d\r\n\r\n%b" % (len(text), text))
-                before = asked
                 await until(lambda before=before: asked == before + 1)
             await until(lambda before=before: left == before + 1)
         hangs = False

@@ -11,8 +11,9 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 import pytest
+from openai import AsyncOpenAI, InternalServerError
 
-from golem import load_history, tool, verify
+from golem import Agent, load_history, tool, verify
 from golem.events import RunStopped, decode_event
 from golem.web.asgi import app, header
 from golem.web.replay_sqlite import INTERRUPTED, SQLiteReplay
@@ -379,6 +380,94 @@ async def test_a_client_of_chat_completions_is_answered(path: str) -> None:
         )
         error(failed, 500, "run_failed")
         assert "password" not in failed.text
+
+
+ANSWERS: dict[str, dict[str, Any]] = {
+    "/ui": {
+        "id": "chat",
+        "messages": [
+            {"id": "1", "role": "user", "parts": [{"type": "text", "text": "delete"}]},
+            {
+                "id": "2",
+                "role": "assistant",
+                "parts": [
+                    {
+                        "type": "tool-delete",
+                        "toolCallId": "c-delete",
+                        "state": "approval-responded",
+                        "input": {"path": "a.txt"},
+                        "approval": {"id": "c-delete", "approved": True},
+                    }
+                ],
+            },
+        ],
+    },
+    "/agui": {
+        "threadId": "chat",
+        "messages": [{"id": "1", "role": "user", "content": "delete"}],
+        "resume": [{"interruptId": "c-delete", "status": "resolved", "payload": True}],
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/ui", {"id": "c", "messages": [{"id": 1, "role": "user", "parts": [{"type": "text"}]}]}),
+        ("/agui", {"messages": [{"role": "user", "content": "hi"}], "resume": 5}),
+    ],
+)
+async def test_what_answers_nothing_is_read_leniently(path: str, body: dict[str, Any]) -> None:
+    for message in body["messages"]:
+        for part in message.get("parts", ()):
+            part |= {"text": "hi", "state": 7}
+    async with client(app(agent_for)) as ask:
+        assert (await ask.post(path, json=body)).status_code == 200
+
+
+@pytest.mark.parametrize("path", ANSWERS)
+async def test_of_many_answers_in_other_protocols_one_counts(path: str) -> None:
+    body = ANSWERS[path]
+    answered: list[str] = []
+    async with client(app(agent_for)) as ask:
+
+        async def answer() -> None:
+            response = await ask.post(path, json=body)
+            if response.status_code == 200:
+                answered.append(response.text)
+            else:
+                error(response, 409, "not_paused")
+
+        await ask.post(path, json={**body, "messages": body["messages"][:1], "resume": []})
+        async with anyio.create_task_group() as tasks:
+            for _ in range(8):
+                tasks.start_soon(answer)
+        assert ["a.txt is gone" in text for text in answered] == [True]
+        await answer()  # and a late one
+    assert len(answered) == 1
+    async with client(app(agent_for)) as ask:  # which knows of no such run
+        assert "a.txt is gone" not in (await ask.post(path, json=body)).text
+
+
+async def test_openai_s_client_finds_the_agent_and_runs_a_failed_run_once() -> None:
+    begun: list[str] = []
+
+    def counted(identity: str) -> Agent:
+        begun.append(identity)
+        return agent_for(identity)
+
+    async with client(app(counted)) as ask:
+        openai = AsyncOpenAI(api_key="k", base_url="http://localhost:8000/v1", http_client=ask)
+        assert [model.id async for model in openai.models.list()] == ["golem"]
+        said = await openai.chat.completions.create(
+            model="golem", messages=[{"role": "user", "content": "hi"}]
+        )
+        assert said.choices[0].message.content == ANSWER
+        with pytest.raises(InternalServerError, match="OSError"):
+            await openai.chat.completions.create(
+                model="golem", messages=[{"role": "user", "content": "crash"}]
+            )
+    assert begun == ["local"] * 2
 
 
 @pytest.mark.parametrize("path", ["/ui", "/agui", "/v1/chat/completions"])
