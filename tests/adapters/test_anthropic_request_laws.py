@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from msgspec import Raw, structs
 
 from golem.codec import dump_message, load_message
-from golem.errors import UnsupportedContentError
 from golem.history import repair
 from golem.messages import (
     AssistantMessage,
@@ -28,6 +27,7 @@ from golem.messages import (
 from golem_adapters.anthropic.dialect import DIALECTS
 from tests.adapters.encoding import check
 from tests.adapters.messaging import answered, body_of, encode, wire
+from tests.adapters.requesting import check_beginnings, check_sent_or_refused, edited
 from tests.strategies import ARGS, HISTORIES, ODD_TEXT
 
 LONG = "toolu_" + "a" * 90
@@ -106,10 +106,6 @@ BLOCKS = st.one_of(
     st.just({"type": "container_upload", "file_id": "file_1"}),
 )
 OWN = st.lists(BLOCKS, max_size=5).map(answered)
-
-
-def edited(message: AssistantMessage) -> AssistantMessage:
-    return structs.replace(message, content=message.content + "!")
 
 
 MESSAGES: st.SearchStrategy[Message] = st.one_of(
@@ -196,12 +192,7 @@ def test_every_dialect_keeps_the_rules_of_the_wire(dialect: str, history: list[M
 
 @given(HISTORIES)
 def test_any_stored_history_is_sent_or_refused_by_name(history: list[Message]) -> None:
-    refused = ""
-    try:
-        assert not refusals(body_of(history))
-    except UnsupportedContentError as error:
-        refused = str(error)
-    assert not refused or refused.startswith("messages[")
+    check_sent_or_refused(lambda told: refusals(body_of(told)), history)
 
 
 @given(HOSTILE)
@@ -209,21 +200,11 @@ def test_a_history_that_was_not_repaired_is_answered_too(history: list[Message])
     assert "pairing" not in check("anthropic", body_of(history, repaired=False))
 
 
-def opens(history: list[Message]) -> bool:
-    """Whether a request for `history` is one that runs send: it ends with the user's side."""
-    return not isinstance(history[-1], AssistantMessage) if history else False
-
-
 @given(HOSTILE)
 def test_a_longer_conversation_begins_with_the_same_bytes(history: list[Message]) -> None:
     told = [m for m in history if not isinstance(m, SystemMessage) or m.content.strip()]
     repaired = [UserMessage("q"), *repair(loose_free(told))]
-    whole = encode(repaired, repaired=False)
-    for end, message in enumerate(repaired):
-        if isinstance(message, ToolMessage) or not opens(repaired[:end]):
-            continue  # inside a batch, which is sent whole; or before the user's side has come
-        part = encode(repaired[:end], repaired=False)
-        assert whole.startswith(part.removesuffix(b"]}]}"))
+    check_beginnings(encode, repaired, b"]}]}", asking=True)
 
 
 def loose_free(history: list[Message]) -> list[Message]:

@@ -29,6 +29,7 @@ from golem.model import Settings, ToolSpec
 from golem_adapters.bedrock.dialect import ConverseDialect
 from tests.adapters.conversing import CLAUDE, MODELS, NOVA, answered, body_of, encode, family, wire
 from tests.adapters.encoding import check
+from tests.adapters.requesting import edited
 from tests.strategies import ARGS, HISTORIES, ODD_TEXT
 
 LONG = "tooluse_" + "a" * 90
@@ -77,10 +78,6 @@ BLOCKS = st.one_of(
     ),
 )
 OWN = st.builds(answered, st.lists(BLOCKS, max_size=5), st.sampled_from([CLAUDE, NOVA]))
-
-
-def edited(message: AssistantMessage) -> AssistantMessage:
-    return structs.replace(message, content=message.content + "!")
 
 
 MESSAGES: st.SearchStrategy[Message] = st.one_of(

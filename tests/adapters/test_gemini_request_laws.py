@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec import Raw, structs
+from msgspec import Raw
 
 from golem.codec import dump_message, load_message
-from golem.errors import UnsupportedContentError
 from golem.history import repair
 from golem.messages import (
     AssistantMessage,
@@ -28,6 +27,7 @@ from golem.messages import (
 from golem_adapters.gemini.conversation import UNSIGNED
 from tests.adapters.encoding import check
 from tests.adapters.generating import answered, body_of, encode, wire
+from tests.adapters.requesting import check_beginnings, check_sent_or_refused, edited
 from tests.strategies import ARGS, HISTORIES, ODD_TEXT
 
 LONG = "call_" + "a" * 90
@@ -82,10 +82,6 @@ PARTS = st.one_of(
     st.just({"thoughtSignature": "c2ln"}),
 )
 OWN = st.lists(PARTS, min_size=1, max_size=5).map(answered)
-
-
-def edited(message: AssistantMessage) -> AssistantMessage:
-    return structs.replace(message, content=message.content + "!")
 
 
 MESSAGES: st.SearchStrategy[Message] = st.one_of(
@@ -154,12 +150,7 @@ def test_vertex_is_never_sent_what_only_ai_studio_knows(history: list[Message]) 
 
 @given(HISTORIES)
 def test_any_stored_history_is_sent_or_refused_by_name(history: list[Message]) -> None:
-    refused = ""
-    try:
-        assert not refusals(body_of(history))
-    except UnsupportedContentError as error:
-        refused = str(error)
-    assert not refused or refused.startswith("messages[")
+    check_sent_or_refused(lambda told: refusals(body_of(told)), history)
 
 
 @given(HOSTILE)
@@ -167,21 +158,11 @@ def test_a_history_that_was_not_repaired_is_answered_too(history: list[Message])
     assert "pairing" not in check("gemini", body_of(history, repaired=False))
 
 
-def opens(history: list[Message]) -> bool:
-    """Whether a request for `history` is one that runs send: it ends with the user's side."""
-    return not isinstance(history[-1], AssistantMessage) if history else False
-
-
 @given(HOSTILE)
 def test_a_longer_conversation_begins_with_the_same_bytes(history: list[Message]) -> None:
     told = [m for m in history if not isinstance(m, SystemMessage) or m.content.strip()]
     repaired = [UserMessage("q"), *repair(told)]
-    whole = encode(repaired, repaired=False)
-    for end, message in enumerate(repaired):
-        if isinstance(message, ToolMessage) or not opens(repaired[:end]):
-            continue  # inside a batch, which is sent whole; or before the user's side has come
-        part = encode(repaired[:end], repaired=False)
-        assert whole.startswith(part.removesuffix(b"]}]}"))
+    check_beginnings(encode, repaired, b"]}]}", asking=True)
 
 
 @given(HOSTILE)

@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec import Raw, structs
+from msgspec import Raw
 
 from golem.codec import dump_message, load_message
-from golem.errors import UnsupportedContentError
 from golem.history import repair
 from golem.messages import (
     AssistantMessage,
@@ -29,6 +28,7 @@ from golem.model import Request
 from golem_adapters.openai_responses.dialect import DIALECTS, dialect_named
 from golem_adapters.openai_responses.response import decode_response
 from tests.adapters.encoding import check, encode_responses, items
+from tests.adapters.requesting import check_beginnings, check_sent_or_refused, edited
 from tests.strategies import ARGS, HISTORIES, ODD_TEXT
 
 LONG = "call_" + "a" * 90
@@ -115,10 +115,6 @@ def answered(output: list[Any]) -> AssistantMessage:
 OWN = st.lists(ITEMS, max_size=4).map(answered)
 
 
-def edited(message: AssistantMessage) -> AssistantMessage:
-    return structs.replace(message, content=message.content + "!")
-
-
 MESSAGES: st.SearchStrategy[Message] = st.one_of(
     st.builds(SystemMessage, ODD_TEXT),
     st.builds(UserMessage, ODD_TEXT, parts=MEDIA),
@@ -165,23 +161,13 @@ def test_every_dialect_keeps_the_rules_of_the_wire(dialect: str, history: list[M
 
 @given(HISTORIES)
 def test_any_stored_history_is_sent_or_refused_by_name(history: list[Message]) -> None:
-    refused = ""
-    try:
-        assert not broken(history)
-    except UnsupportedContentError as error:
-        refused = str(error)
-    assert not refused or refused.startswith("messages[")
+    check_sent_or_refused(broken, history)
 
 
 @given(HOSTILE)
 def test_a_longer_conversation_begins_with_the_same_bytes(history: list[Message]) -> None:
     repaired = list(repair(history))
-    whole = encode_responses(repaired, repaired=False)
-    for end, message in enumerate(repaired):
-        if isinstance(message, ToolMessage):
-            continue  # inside a batch, which is sent whole
-        part = encode_responses(repaired[:end], repaired=False)
-        assert whole.startswith(part.removesuffix(b"]}"))
+    check_beginnings(encode_responses, repaired, b"]}")
 
 
 @given(HOSTILE)

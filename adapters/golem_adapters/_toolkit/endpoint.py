@@ -8,8 +8,10 @@ from __future__ import annotations
 import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from hashlib import blake2b
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 from urllib.parse import urlsplit, urlunsplit
+
+R = TypeVar("R")
 
 Token = str | Callable[[], str | Awaitable[str]]
 """A bearer token, or a function that gives the one to use now, plain or async."""
@@ -95,6 +97,17 @@ class Served(Protocol):
     def key_header(self) -> str:
         """The header of the key."""
         ...
+
+
+def record_named(name: str | R, records: Mapping[str, R], kind: type[R]) -> R:
+    """The one of `records` for `name`, or the record itself; a ValueError lists the known names."""
+    if isinstance(name, kind):
+        return name
+    try:
+        return records[str(name)]
+    except KeyError:
+        known = ", ".join(sorted(records))
+        raise ValueError(f"unknown dialect {name!r}; known are {known}") from None
 
 
 def found_server(

@@ -43,11 +43,32 @@ class Cutter(Protocol[Event]):
         ...
 
 
-class EventAnswer(Generic[Event]):
-    """A `golem.wire.http.StreamDecoder`; subclasses give the four methods that raise here."""
+class GrowingAnswer(Protocol):
+    """An answer as it comes together: an adapter's `Turn`."""
 
-    def __init__(self, events: Cutter[Event]) -> None:
+    def partial(self) -> AssistantMessage | None:
+        """The message as far as it has come; None before anything."""
+        ...
+
+
+class PlainDecoder(Protocol):
+    """Reads a plain answer: an adapter's `decode_response`, but for the body and its deltas."""
+
+    def __call__(self, body: bytes, *, deltas: list[Delta]) -> Response:
+        """The response in `body`, of which `deltas` tell too; raises ProviderError."""
+        ...
+
+
+class EventAnswer(Generic[Event]):
+    """A `golem.wire.http.StreamDecoder`; subclasses give the two methods that raise here.
+
+    `turn` is what the events go into, `plain` reads a body that is no stream.
+    """
+
+    def __init__(self, events: Cutter[Event], turn: GrowingAnswer, plain: PlainDecoder) -> None:
         self._events = events
+        self._growing = turn
+        self._decode = plain
         self._failure: ProviderError | None = None
         self._plain: bytearray | None = None
         self._size = 0
@@ -88,14 +109,14 @@ class EventAnswer(Generic[Event]):
         """The last deltas and the response, or the error that the stream ended with."""
         deltas: list[Delta] = []
         if self._plain is not None and lost is None and not self.done:
-            return deltas, self._whole(bytes(self._plain), deltas)
+            return deltas, self._decode(bytes(self._plain), deltas=deltas)
         if not self.done:
             self._take_rest(lost, deltas)
         answer = self._response(deltas) if self._failure is None else None
         if answer is not None:
             return deltas, answer
         failure = self._failure or lost or TransportError("the stream ended before the answer did")
-        failure.partial = self._partial()
+        failure.partial = self._growing.partial()
         raise failure
 
     def _take_rest(self, lost: TransportError | None, deltas: list[Delta]) -> None:
@@ -134,24 +155,16 @@ class EventAnswer(Generic[Event]):
         """
         raise NotImplementedError
 
-    def _whole(self, body: bytes, deltas: list[Delta]) -> Response:
-        """The response in a plain body, appending what it says to `deltas` too."""
-        raise NotImplementedError
-
     def _response(self, deltas: list[Delta]) -> Response | None:
         """The response, if the answer is whole; what only the end can tell goes to `deltas`."""
-        raise NotImplementedError
-
-    def _partial(self) -> AssistantMessage | None:
-        """The message as far as it has come; None before anything."""
         raise NotImplementedError
 
 
 class AnswerStream(EventAnswer[ServerSentEvent]):
     """An `EventAnswer` in server-sent events."""
 
-    def __init__(self) -> None:
-        super().__init__(SSEDecoder())
+    def __init__(self, turn: GrowingAnswer, plain: PlainDecoder) -> None:
+        super().__init__(SSEDecoder(), turn, plain)
 
     def _unreadable(self, data: bytes, secret: str, cause: ValueError) -> bool:
         """End the stream at a line that is lost; nothing that follows it counts."""

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Final
 
 from golem_adapters._toolkit.calls import IdRule
+from golem_adapters._toolkit.endpoint import record_named
 
 CALL_IDS: Final = IdRule(r"[a-zA-Z0-9_-]{1,64}", length=30, prefix="toolu_")
 """What `tool_use.id` has to match; the length is what servers behind the same API take."""
@@ -93,10 +94,4 @@ DIALECTS: Final[Mapping[str, MessagesDialect]] = MappingProxyType(
 
 def dialect_named(name: str | MessagesDialect) -> MessagesDialect:
     """The record for `name`, or the record itself; a ValueError lists the known names."""
-    if isinstance(name, MessagesDialect):
-        return name
-    try:
-        return DIALECTS[name]
-    except KeyError:
-        known = ", ".join(sorted(DIALECTS))
-        raise ValueError(f"unknown dialect {name!r}; known are {known}") from None
+    return record_named(name, DIALECTS, MessagesDialect)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import base64
-import binascii
 from collections.abc import Mapping
 from typing import Final
-from urllib.parse import unquote_to_bytes, urlsplit
+from urllib.parse import urlsplit
 
 from golem.messages import Part
 from golem_adapters._toolkit.body import Wire
+from golem_adapters._toolkit.media import inline_data, is_data_url
 
 _IMAGES: Final[Mapping[str, str]] = {
     "image/jpeg": "image/jpeg",
@@ -27,8 +27,8 @@ def content_block(part: Part) -> Wire | str:
     if part.kind not in ("image", "document"):
         return f"{part.kind} part cannot be sent"
     data, media_type = part.data, part.media_type
-    if part.url[:5].lower() == "data:" and not data:
-        read = _inline(part.url)
+    if is_data_url(part.url) and not data:
+        read = inline_data(part.url)
         if read is None:
             return f"{part.kind} part has a data URL that cannot be read"
         data, media_type = read
@@ -70,18 +70,3 @@ def _document(data: bytes, kind: str) -> Wire | None:
 
 def _base64(data: bytes, kind: str) -> Wire:
     return {"type": "base64", "media_type": kind, "data": base64.b64encode(data).decode()}
-
-
-def _inline(url: str) -> tuple[bytes, str] | None:
-    """Data and media type of a data URL; None where it holds nothing that can be read."""
-    head, comma, rest = url[5:].partition(",")
-    media_type, semicolon, coding = head.rpartition(";")
-    try:
-        data = unquote_to_bytes(rest)
-        if semicolon and coding.strip().lower() == "base64":
-            data = base64.b64decode(data, validate=True)
-        else:
-            media_type = head
-    except (binascii.Error, ValueError):
-        return None
-    return (data, media_type or "text/plain") if comma and data else None

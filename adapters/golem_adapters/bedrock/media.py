@@ -9,11 +9,12 @@ import base64
 import binascii
 from collections.abc import Mapping
 from typing import Any, Final
-from urllib.parse import unquote_to_bytes, urlsplit
+from urllib.parse import urlsplit
 
 from golem.messages import Part
 from golem_adapters._toolkit.body import Wire
 from golem_adapters._toolkit.lenient import members, text
+from golem_adapters._toolkit.media import inline_data, is_data_url
 from golem_adapters.bedrock.dialect import ConverseDialect
 
 _S3: Final = "s3://"
@@ -92,8 +93,8 @@ def content_block(part: Part, dialect: ConverseDialect, number: int) -> Wire | s
     if kind not in dialect.media or kind not in _FORMATS:
         return f"{kind} part cannot be sent"
     data, media_type = part.data, part.media_type
-    if part.url[:5].lower() == "data:" and not data:
-        read = _inline(part.url)
+    if is_data_url(part.url) and not data:
+        read = inline_data(part.url)
         if read is None:
             return f"{kind} part has a data URL that cannot be read"
         data, media_type = read
@@ -138,21 +139,6 @@ def _ending(url: str) -> str:
         return urlsplit(url).path.rpartition(".")[2].lower()
     except ValueError:
         return ""
-
-
-def _inline(url: str) -> tuple[bytes, str] | None:
-    """Data and media type of a data URL; None where it holds nothing that can be read."""
-    head, comma, rest = url[5:].partition(",")
-    media_type, semicolon, coding = head.rpartition(";")
-    try:
-        data = unquote_to_bytes(rest)
-        if semicolon and coding.strip().lower() == "base64":
-            data = base64.b64decode(data, validate=True)
-        else:
-            media_type = head
-    except (binascii.Error, ValueError):
-        return None
-    return (data, media_type or "text/plain") if comma and data else None
 
 
 def made_part(kind: str, body: object) -> Part | None:

@@ -16,9 +16,9 @@ All errors carry what had come as `partial`.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from golem.errors import ProtocolError, TransportError
-from golem.messages import AssistantMessage
 from golem.model import Delta, Request, Response
 from golem.wire.eventstream import EventStreamDecoder, Frame
 from golem_adapters._toolkit.bounds import bounded
@@ -40,12 +40,13 @@ class ConverseStream(EventAnswer[Frame]):
         headers: Mapping[str, str],
         secrets: Secrets,
     ) -> None:
-        super().__init__(EventStreamDecoder())
-        self._request = request
-        self._dialect = dialect
+        self._turn = new_turn(request, dialect)
+        plain = partial(
+            decode_response, request=request, dialect=dialect, headers=headers, secrets=secrets
+        )
+        super().__init__(EventStreamDecoder(), self._turn, plain)
         self._headers = headers
         self._secrets = secrets
-        self._turn = new_turn(request, dialect)
         self._stopped = False
         self._whole_now = False
 
@@ -59,19 +60,6 @@ class ConverseStream(EventAnswer[Frame]):
             self._turn.finished(answer_id(self._headers, self._secrets), deltas)
             if self._whole_now
             else None
-        )
-
-    def _partial(self) -> AssistantMessage | None:
-        return self._turn.partial()
-
-    def _whole(self, body: bytes, deltas: list[Delta]) -> Response:
-        return decode_response(
-            body,
-            request=self._request,
-            dialect=self._dialect,
-            headers=self._headers,
-            secrets=self._secrets,
-            deltas=deltas,
         )
 
     def _takes(self, event: Frame, deltas: list[Delta]) -> bool:

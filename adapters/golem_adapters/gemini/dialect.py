@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from golem_adapters._toolkit.calls import IdRule
+from golem_adapters._toolkit.endpoint import record_named
 
 PROVIDER: Final = "gemini"
 """Stamped on thinking and native parts, at AI Studio and at Vertex: the models are the same."""
@@ -67,13 +68,7 @@ DIALECTS: Final[Mapping[str, GeminiDialect]] = MappingProxyType(
 
 def dialect_named(name: str | GeminiDialect) -> GeminiDialect:
     """The record for `name`, or the record itself; a ValueError lists the known names."""
-    if isinstance(name, GeminiDialect):
-        return name
-    try:
-        return DIALECTS[name]
-    except KeyError:
-        known = ", ".join(sorted(DIALECTS))
-        raise ValueError(f"unknown dialect {name!r}; known are {known}") from None
+    return record_named(name, DIALECTS, GeminiDialect)
 
 
 class Traits(NamedTuple):

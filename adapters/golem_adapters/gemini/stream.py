@@ -15,9 +15,9 @@ All errors carry what had come as `partial`.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Final
 
-from golem.messages import AssistantMessage
 from golem.model import Delta, Request, Response
 from golem.wire.sse import ServerSentEvent
 from golem_adapters._toolkit.bounds import bounded
@@ -34,11 +34,11 @@ class GeminiStream(AnswerStream):
     """A `golem.wire.http.StreamDecoder` for Gemini."""
 
     def __init__(self, request: Request, headers: Mapping[str, str], secret: str) -> None:
-        super().__init__()
-        self._request = request
+        self._turn = new_turn(request)
+        plain = partial(decode_response, request=request, headers=headers, secret=secret)
+        super().__init__(self._turn, plain)
         self._headers = headers
         self._secret = secret
-        self._turn = new_turn(request)
 
     def _response(self, deltas: list[Delta]) -> Response | None:
         turn = self._turn
@@ -48,18 +48,6 @@ class GeminiStream(AnswerStream):
             known = answer_id(self._headers, self._secret) or turn.response_id
             self._fail(blocked(turn.block_reason, turn.block_message, known))
         return None
-
-    def _partial(self) -> AssistantMessage | None:
-        return self._turn.partial()
-
-    def _whole(self, body: bytes, deltas: list[Delta]) -> Response:
-        return decode_response(
-            body,
-            request=self._request,
-            headers=self._headers,
-            secret=self._secret,
-            deltas=deltas,
-        )
 
     def _takes(self, event: ServerSentEvent, deltas: list[Delta]) -> bool:
         try:

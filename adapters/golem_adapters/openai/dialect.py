@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Final, Literal
 
 from golem_adapters._toolkit.calls import IdRule
+from golem_adapters._toolkit.endpoint import record_named
 
 CHAT_IDS: Final = IdRule(r"[a-zA-Z0-9_-]{1,40}", length=29, prefix="call_")
 """40 characters is the shortest limit in the field; punctuation breaks when a conversation
@@ -294,10 +295,4 @@ DIALECTS: Final[Mapping[str, ChatDialect]] = MappingProxyType(
 
 def dialect_named(name: str | ChatDialect) -> ChatDialect:
     """The record for `name`, or the record itself; a ValueError lists the known names."""
-    if isinstance(name, ChatDialect):
-        return name
-    try:
-        return DIALECTS[name]
-    except KeyError:
-        known = ", ".join(sorted(DIALECTS))
-        raise ValueError(f"unknown dialect {name!r}; known are {known}") from None
+    return record_named(name, DIALECTS, ChatDialect)

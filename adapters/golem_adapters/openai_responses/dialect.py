@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Final, Literal
 
 from golem_adapters._toolkit.calls import IdRule
+from golem_adapters._toolkit.endpoint import record_named
 
 CALL_IDS: Final = IdRule(r"[a-zA-Z0-9_-]{1,64}", length=29, prefix="call_")
 """A longer `call_id` is refused; punctuation breaks at stricter servers behind the same API."""
@@ -147,10 +148,4 @@ DIALECTS: Final[Mapping[str, ResponsesDialect]] = MappingProxyType(
 
 def dialect_named(name: str | ResponsesDialect) -> ResponsesDialect:
     """The record for `name`, or the record itself; a ValueError lists the known names."""
-    if isinstance(name, ResponsesDialect):
-        return name
-    try:
-        return DIALECTS[name]
-    except KeyError:
-        known = ", ".join(sorted(DIALECTS))
-        raise ValueError(f"unknown dialect {name!r}; known are {known}") from None
+    return record_named(name, DIALECTS, ResponsesDialect)

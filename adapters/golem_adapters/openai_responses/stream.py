@@ -13,11 +13,11 @@ All errors carry what had come as `partial`.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Final, NamedTuple
 
 from msgspec import Raw
 
-from golem.messages import AssistantMessage
 from golem.model import Delta, Request, Response
 from golem.wire.sse import ServerSentEvent
 from golem_adapters._toolkit.bounds import Room, bounded
@@ -72,30 +72,18 @@ class ResponsesStream(AnswerStream):
     def __init__(
         self, request: Request, dialect: ResponsesDialect, headers: Mapping[str, str], secret: str
     ) -> None:
-        super().__init__()
-        self._request = request
-        self._dialect = dialect
+        self._turn = new_turn(request, dialect)
+        plain = partial(
+            decode_response, request=request, dialect=dialect, headers=headers, secret=secret
+        )
+        super().__init__(self._turn, plain)
         self._headers = headers
         self._secret = secret
-        self._turn = new_turn(request, dialect)
         self._answer: Response | None = None
         self._room = Room()
 
     def _response(self, deltas: list[Delta]) -> Response | None:
         return self._answer
-
-    def _partial(self) -> AssistantMessage | None:
-        return self._turn.partial()
-
-    def _whole(self, body: bytes, deltas: list[Delta]) -> Response:
-        return decode_response(
-            body,
-            request=self._request,
-            dialect=self._dialect,
-            headers=self._headers,
-            secret=self._secret,
-            deltas=deltas,
-        )
 
     def _takes(self, event: ServerSentEvent, deltas: list[Delta]) -> bool:
         data = event.data
