@@ -211,7 +211,11 @@ class ToolCall(_Contract, frozen=True, eq=False):
         raw = self.raw
         if isinstance(raw, Raw):
             data = bytes(raw)
-            if data[:1] == b"{" and len(data) < _SMALL and data.isascii():
+            if (
+                data[:1] == b"{"
+                and len(data) < _SMALL
+                and (data.isascii() or rawjson.is_utf8(data))
+            ):
                 return
             held = _settle(data)
         elif isinstance(raw, str):  # pyright: ignore[reportUnnecessaryIsInstance]
