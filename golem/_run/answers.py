@@ -11,8 +11,8 @@ from typing import Final, get_args
 from msgspec.structs import astuple, replace
 
 from golem.codec import dump_message, load_message
-from golem.errors import ProtocolError
-from golem.faults import fault_of
+from golem.errors import HistoryError, ProtocolError
+from golem.faults import check
 from golem.messages import AssistantMessage
 from golem.model import Details, FinishReason, Response
 from golem.rawjson import clean_text
@@ -40,8 +40,9 @@ def checked(answer: object) -> Response:
 
 def _wrong_in(answer: Response) -> str:
     """What no event and no history could carry, in words; empty where it is sound."""
-    fault = fault_of(answer.message, 0)
-    if fault is not None:
+    try:
+        check([answer.message])  # a few comparisons where nothing is wrong
+    except HistoryError as fault:
         return f"{fault.path}: {fault.reason}" if fault.path else fault.reason
     for part in answer.message.parts:
         try:
