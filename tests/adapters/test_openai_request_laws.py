@@ -97,6 +97,8 @@ def test_a_longer_conversation_begins_with_the_same_bytes(history: list[Message]
         if isinstance(message, ToolMessage):
             continue  # inside a batch, which is sent whole
         part = encode(repaired[:end], repaired=False)
+        if part == encode([], repaired=False):
+            continue  # nothing of it goes out, and the user opens in its place
         assert whole.startswith(part.removesuffix(b"]}"))
 
 
