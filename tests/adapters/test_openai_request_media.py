@@ -202,3 +202,20 @@ def test_reasoning_details_go_back_unmodified_while_the_thinking_is_theirs() -> 
         "reasoning": "else",
     }
     assert "reasoning_details" not in wire([message])[0]
+
+
+@pytest.mark.parametrize(
+    ("signature", "thought", "goes"),
+    [
+        ("c2ln", Thinking("hm", provider="gemini-compat"), True),
+        ("c2ln", Thinking("hm", provider="gemini"), True),
+        ("c2ln", Thinking("hm", provider="anthropic"), False),
+        ("enc|not-base64", Thinking("hm", provider="gemini-compat"), False),
+    ],
+)
+def test_google_gets_no_signature_that_is_not_its_own(
+    signature: str, thought: Thinking, goes: bool
+) -> None:
+    call = ToolCall.of("c", "f", "{}", signature)
+    message = AssistantMessage(thinking=(thought,), tool_calls=(call,))
+    assert goes == (signature in json.dumps(wire([message, result("c")], dialect="gemini-compat")))

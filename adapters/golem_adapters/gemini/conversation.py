@@ -27,6 +27,7 @@ from golem_adapters._toolkit.noting import (
     note_parts,
     note_thinking,
 )
+from golem_adapters._toolkit.signatures import is_googles, sendable
 from golem_adapters._toolkit.walk import (
     FAILED,
     GO_ON,
@@ -40,7 +41,7 @@ from golem_adapters._toolkit.walk import (
 )
 from golem_adapters.gemini.dialect import CALL_IDS, PROVIDER, TOOL_NAME, GeminiDialect, Traits
 from golem_adapters.gemini.media import RESULT_TYPES, content_part, media_type_of
-from golem_adapters.gemini.parts import CALL, SIGNATURE, WirePart, asked, own_parts, sendable
+from golem_adapters.gemini.parts import CALL, SIGNATURE, WirePart, asked, own_parts
 
 UNSIGNED: Final = base64.b64encode(b"skip_thought_signature_validator").decode()
 """The signature that Google documents for calls which its model did not make."""
@@ -121,7 +122,7 @@ class _Walk(TurnWalk[Entry]):
         shown = [bool(asked(part).id) for part in own if part.kind == CALL] or [True] * len(calls)
         named = zip(calls, wire_ids, shown, strict=True)
         everything = range(max(len(calls), len(thinking)))
-        signed = [n for n, call in enumerate(calls) if _own_signature(message, call)]
+        signed = [n for n, call in enumerate(calls) if is_googles(message, call, (PROVIDER,))]
         sent = [n for n, block in enumerate(thinking) if not empty and _is_own(block)]
         note_calls(
             calls,
@@ -158,7 +159,7 @@ class _Walk(TurnWalk[Entry]):
             parts.append(self._said(message.content))
         parts += self._carried(index, made_parts(message), message.parts)
         for call, wire_id in calls:
-            signature = call.signature if _own_signature(message, call) else ""
+            signature = call.signature if is_googles(message, call, (PROVIDER,)) else ""
             parts.append(_call_part(call, wire_id, signature or self._unsigned("")))
             self._batch.append(_Open(wire_id, _name(call), shown=True))
         thoughts = _thoughts(message)
@@ -246,17 +247,6 @@ def _called(part: WirePart, call: ToolCall, wire_id: str, unsigned: str) -> Wire
     if named and not unsigned and part.args.encode() == bytes(function["args"]):
         return _verbatim(part)
     return {**part.members, **now, "functionCall": {**known, **function}}
-
-
-def _own_signature(message: AssistantMessage, call: ToolCall) -> bool:
-    """Whether the signature of `call` can be Gemini's: nothing of the turn names another maker.
-
-    A call does not say who signed it; thinking and native items do.
-    """
-    makers = {block.provider for block in message.thinking}
-    if message.native is not None:
-        makers.add(message.native.provider)
-    return sendable(call.signature) and not makers - {"", PROVIDER}
 
 
 def _thoughts(message: AssistantMessage) -> list[Wire]:

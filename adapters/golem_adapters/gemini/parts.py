@@ -8,7 +8,6 @@ and whether a stored message still says what its native parts say.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -19,6 +18,7 @@ from golem.messages import AssistantMessage, Part, Thinking, ToolCall
 from golem_adapters._toolkit.calls import wire_tool_name
 from golem_adapters._toolkit.lenient import NOTHING, members, read_json, text, written
 from golem_adapters._toolkit.reading import MISFITS, argument_text, verbatim_object
+from golem_adapters._toolkit.signatures import sendable
 from golem_adapters._toolkit.story import Asked, Story, completed, native_of
 from golem_adapters.gemini.dialect import PROVIDER, TOOL_NAME
 from golem_adapters.gemini.media import content_part, medium_in
@@ -45,7 +45,6 @@ _PLAIN_MEMBERS: Final[Mapping[str, frozenset[str]]] = {
 """Members of parts that golem's fields stand for; null, false and empty ones need not go back."""
 
 _CALL_MEMBERS: Final = frozenset({"id", "name", "args"})
-_BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
 
 
 class WirePart(NamedTuple):
@@ -143,13 +142,6 @@ def thought(part: WirePart) -> tuple[Thinking, ...]:
     if not said and not signature:
         return ()
     return (Thinking(said, signature=signature, provider=PROVIDER),)
-
-
-def sendable(signature: str) -> bool:
-    """Whether a signature can be one of Gemini's, whose are base64; others break the request."""
-    letters = len(signature.rstrip("="))
-    padded = len(signature) - letters in (0, -letters % 4)
-    return letters % 4 != 1 and padded and _BASE64.fullmatch(signature) is not None
 
 
 # --- going back

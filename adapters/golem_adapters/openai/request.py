@@ -23,6 +23,7 @@ from golem_adapters._toolkit.noting import (
     note_parts,
     note_thinking,
 )
+from golem_adapters._toolkit.signatures import is_googles
 from golem_adapters._toolkit.walk import OPENING, Walk, label_of
 from golem_adapters.openai.dialect import ChatDialect
 from golem_adapters.openai.media import content_part
@@ -134,6 +135,8 @@ class _Messages(Walk):
         if request.output_schema is not None and self._dialect.structured_output != "json_schema":
             self._system(SystemMessage(schema_words(request.output_schema)))
         self.walked(request.messages)
+        if not self._out:
+            self._say("user", OPENING)
         return self._out
 
     def _system(self, message: SystemMessage) -> None:
@@ -161,9 +164,10 @@ class _Messages(Walk):
             if calls:
                 wire_ids = self._ids.open_turn(call.id for call in calls)
                 turn["tool_calls"] = [
-                    self._call(call, wire_id) for call, wire_id in zip(calls, wire_ids, strict=True)
+                    self._call(call, wire_id, signed=self._signed(message, call))
+                    for call, wire_id in zip(calls, wire_ids, strict=True)
                 ]
-                signed = range(len(calls)) if self._dialect.google_signatures else ()
+                signed = [n for n, call in enumerate(calls) if self._signed(message, call)]
                 note_calls(calls, wire_ids, signed=signed)
             self._out.append(turn)
             self._note(message, turn)
@@ -183,10 +187,15 @@ class _Messages(Walk):
         note_thinking(message, sent, self._dialect.name)
         note_native(message, self._dialect.name, sent=details)
 
-    def _call(self, call: ToolCall, wire_id: str) -> Wire:
+    def _signed(self, message: AssistantMessage, call: ToolCall) -> bool:
+        """Whether the signature of `call` goes out: to Google, which made it."""
+        makers = (self._dialect.name, "gemini")
+        return self._dialect.google_signatures and is_googles(message, call, makers)
+
+    def _call(self, call: ToolCall, wire_id: str, *, signed: bool) -> Wire:
         function = {"name": wire_tool_name(call.name), "arguments": wire_args(call)}
         wire: Wire = {"id": wire_id, "type": "function", "function": function}
-        if call.signature and self._dialect.google_signatures:
+        if signed:
             wire["extra_content"] = {"google": {"thought_signature": call.signature}}
         return wire
 
