@@ -35,12 +35,15 @@ class FallbackModel:
     answer was given out: every other error is raised. The last member's is raised with the
     others' as its context. Histories are portable between members.
 
-    Raises ValueError without members.
+    Raises ValueError without members, and TypeError for one that is no model.
     """
 
     def __init__(self, members: Sequence[Model]) -> None:
         if not members:
             raise ValueError("a FallbackModel needs at least one model")
+        for place, member in enumerate(members):
+            if not isinstance(member, Model):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise TypeError(f"member {place} of a FallbackModel is no model but {member!r:.80}")
         self._members = tuple(members)
 
     def __repr__(self) -> str:

@@ -32,6 +32,12 @@ def fallback(*scripts: list[Any]) -> tuple[FallbackModel, list[ScriptedModel]]:
     return FallbackModel(members), members
 
 
+@pytest.mark.parametrize("member", ["openai:gpt-5-mini", None])
+def test_a_member_that_is_no_model_is_named(member: Any) -> None:
+    with pytest.raises(TypeError, match="member 1 of a FallbackModel is no model but "):
+        FallbackModel([ScriptedModel([]), member])
+
+
 def test_a_fallback_model_is_a_model() -> None:
     assert isinstance(fallback(["x"])[0], Model)
     with pytest.raises(ValueError, match="at least one"):

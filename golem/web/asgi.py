@@ -108,6 +108,15 @@ def app(
 
     Raises ValueError or TypeError for an option out of range.
     """
+    _require_callables(
+        agent_for=agent_for,
+        authenticate=authenticate,
+        may_answer=may_answer,
+        on_end=on_end,
+        describe=describe,
+    )
+    if replay is not None and not isinstance(replay, Replay):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(f"replay must be a Replay, not {type(replay).__name__}")
     for name, choice, choices in (
         ("on_disconnect", on_disconnect, get_args(OnDisconnect)),
         ("unsafe", unsafe, get_args(Unsafe)),
@@ -153,6 +162,12 @@ def app(
     )
     guard = Guard(authenticate, allowed_origins)
     return App(guard, endpoints, runs, body_timeout, shutdown_timeout)
+
+
+def _require_callables(**given: object) -> None:
+    for name, function in given.items():
+        if function is not None and not callable(function):
+            raise TypeError(f"{name} must be a function, not {type(function).__name__}")
 
 
 class App:

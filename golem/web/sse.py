@@ -72,10 +72,17 @@ def sse(
     any task, and when the iterator is dropped.
 
     Raises ValueError for an `after` that is no id or (here for what has a `run_id`, else with the
-    first event) of another run, and for a `ping` that is not positive.
+    first event) of another run, and for a `ping` that is not positive; TypeError for what is no
+    iterable, and for an `encode` that makes no encoder.
     """
     if ping is not None:
         check_number("ping", ping, positive=True)
+    if isinstance(events, (str, bytes)) or not isinstance(events, (AsyncIterable, Iterable)):
+        raise TypeError(
+            f"agent.stream(...) or an iterable of events is wanted, not {type(events).__name__}"
+        )
+    if not callable(encode):
+        raise TypeError(f"encode must be a function, such as ui_messages, not {encode!r:.80}")
     numbered = Numbered(encode(), after)
     if isinstance(run_id := getattr(events, "run_id", None), str):
         numbered.expect(run_id)

@@ -11,7 +11,8 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from golem import AssistantMessage, ToolCall, UserMessage, dump_history
+from golem import Agent, AssistantMessage, ToolCall, UserMessage, dump_history
+from golem.testing import ScriptedModel
 from golem.web.asgi import app, header
 from golem.web.replay import MemoryReplay
 from tests.web.agents import ANSWER, SECRET, Ends, agent_for
@@ -606,3 +607,20 @@ async def test_other_scopes_are_declined() -> None:
     assert sent == [{"type": "websocket.close", "code": 1008}]
     with pytest.raises(ValueError, match="'mail'"):
         await app(agent_for)({"type": "mail"}, receive, send)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"agent_for": Agent(ScriptedModel([]))}, "agent_for must be a function, not Agent"),
+        ({"authenticate": "token"}, "authenticate must be a function, not str"),
+        ({"on_end": []}, "on_end must be a function, not list"),
+        ({"replay": "runs.db"}, "replay must be a Replay, not str"),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+def test_what_is_no_function_and_no_record_is_refused_when_the_app_is_made(
+    options: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(TypeError, match=f"^{said}$"):
+        app(**{"agent_for": agent_for, **options})

@@ -215,6 +215,20 @@ def test_a_ping_is_a_positive_number(ping: Any) -> None:
         sse([], ping=ping)
 
 
+@pytest.mark.parametrize("given", ["events", b"events", None, 5])
+def test_what_is_no_run_is_refused_at_once(given: Any) -> None:
+    """And not when the response has begun."""
+    with pytest.raises(TypeError, match=r"an iterable of events is wanted, not "):
+        sse(given)
+
+
+def test_an_encoding_is_a_function() -> None:
+    """Its name is none."""
+    name: Any = "ui_messages"
+    with pytest.raises(TypeError, match="encode must be a function, such as ui_messages, not 'ui"):
+        sse([], encode=name)
+
+
 # Endings
 
 
