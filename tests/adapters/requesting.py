@@ -30,12 +30,18 @@ def check_sent_or_refused(
 
 
 def check_beginnings(
-    encode: Encode, repaired: Sequence[Message], closing: bytes, *, asking: bool = False
+    encode: Encode,
+    repaired: Sequence[Message],
+    closing: bytes,
+    *,
+    asking: bool = False,
+    opened: bool = False,
 ) -> None:
     """The bytes of a shorter request stand at the front of a longer one's, but for `closing`.
 
     Inside of a batch nothing is compared, it is sent whole; and with `asking` nothing that ends
-    with the model's words, where this wire has the user say something.
+    with the model's words, where this wire has the user say something; with `opened` nothing of
+    which nothing goes out, where the user opens in its place.
     """
     whole = encode(repaired, repaired=False)
     for end, message in enumerate(repaired):
@@ -43,8 +49,8 @@ def check_beginnings(
         if isinstance(message, ToolMessage) or (asking and not _asks(before)):
             continue
         part = encode(before, repaired=False)
-        if part == encode([], repaired=False):
-            continue  # nothing of it goes out; where the wire wants a message, the user opens
+        if opened and part == encode([], repaired=False):
+            continue
         assert whole.startswith(part.removesuffix(closing))
 
 

@@ -257,7 +257,9 @@ def test_what_is_dropped_can_be_taken_out_and_nothing_else(
     stands before them, dropped or not.
     """
     model = MODELS[name]
-    history = [message for message in history if not isinstance(message, SystemMessage)]
+    begins = next((at for at, m in enumerate(history) if not isinstance(m, SystemMessage)), 0)
+    later = [message for message in history[begins:] if not isinstance(message, SystemMessage)]
+    history = history[:begins] + later
     pieces = [(at, member) for at, message in enumerate(history) for member in droppable(message)]
     assume(pieces)
     report = check_history(history, model)
