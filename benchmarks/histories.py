@@ -2,8 +2,10 @@
 
 The mix: user text of about 200 characters, assistant text of about 400, in three of five
 exchanges an assistant turn with two tool calls (arguments of about 120 bytes, results of about
-300 characters), identity stamps on every message. `damage` is the share of calls that is broken,
-in equal parts: result missing, result repeated, result of an unknown call, arguments cut off.
+300 characters), identity stamps on every message. `damage` is the share of messages that is
+broken, in equal parts: result missing, result repeated, result of an unknown call, arguments cut
+off. Each kind strikes any call: of twenty messages with a `damage` of 0.05 one is broken, and so
+is a third of the turns with calls.
 """
 
 from __future__ import annotations
@@ -76,19 +78,21 @@ class _Writer:
             "toolCallId": call["id"],
             "toolName": call["name"],
         }
-        if self.chance.random() >= self.damage:
-            return [result]
-        match self.chance.randrange(4):
-            case 0:
-                return []
-            case 1:
-                return [result, dict(result)]
-            case 2:
-                return [result, result | {"toolCallId": f"lost_{self.calls:08}"}]
-            case _:
-                text = json.dumps(call["args"])
-                call["args"] = text[: len(text) // 2]
-                return [result]
+        if self.strikes():
+            text = json.dumps(call["args"])
+            call["args"] = text[: len(text) // 2]
+        if self.strikes():
+            return []
+        results = [result]
+        if self.strikes():
+            results.append(dict(result))
+        if self.strikes():
+            results.append(result | {"toolCallId": f"lost_{self.calls:08}"})
+        return results
+
+    def strikes(self) -> bool:
+        """Whether this call is damaged in one of the four ways; 1.2 calls in 3.8 messages are."""
+        return self.damage > 0 and self.chance.random() < self.damage * 3.8 / 1.2 / 4
 
     def text(self, length: int) -> str:
         words: list[str] = []

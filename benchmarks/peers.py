@@ -65,23 +65,28 @@ def pydantic_messages(history: Sequence[Message]) -> list[Any]:
 
 
 def langchain_messages(history: Sequence[Message]) -> list[Any]:
-    """The conversation as langchain-core's messages."""
+    """The conversation as langchain-core's messages, stamped where applications may."""
     m = module("langchain_core.messages")
     found: list[Any] = []
     for message in history:
+        stamps = {"run_id": message.run_id, "conversation_id": message.conversation_id}
         match message:
             case UserMessage():
-                found.append(m.HumanMessage(message.content))
+                found.append(m.HumanMessage(message.content, additional_kwargs=stamps))
             case AssistantMessage():
                 calls = [
                     {"name": c.name, "args": {} if c.truncated else c.arguments(), "id": c.id}
                     for c in message.tool_calls
                 ]
-                found.append(m.AIMessage(message.content, tool_calls=calls))
+                said = m.AIMessage(message.content, tool_calls=calls, additional_kwargs=stamps)
+                found.append(said)
             case ToolMessage():
-                found.append(m.ToolMessage(message.content, tool_call_id=message.tool_call_id))
+                result = m.ToolMessage(
+                    message.content, tool_call_id=message.tool_call_id, additional_kwargs=stamps
+                )
+                found.append(result)
             case _:
-                found.append(m.SystemMessage(message.content))
+                found.append(m.SystemMessage(message.content, additional_kwargs=stamps))
     return found
 
 

@@ -23,7 +23,7 @@ from pathlib import Path
 import msgspec
 import table
 from rows import Row
-from sections import corpus, install, passes, record, runs, streaming
+from sections import corpus, install, linear, passes, record, runs, streaming
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "performance.md"
@@ -42,9 +42,8 @@ def main() -> None:
     rounds = flags.rounds or (3 if flags.quick else 15)
     sections: dict[str, Callable[[], list[Row]]] = {
         "record": lambda: record.measure(messages, rounds),
-        "passes": lambda: passes.measure(
-            messages, rounds, messages * 100 if flags.full else 20_000
-        ),
+        "passes": lambda: passes.measure(messages, rounds),
+        "linear": lambda: linear.measure(messages * 100 if flags.full else 4 * messages, rounds),
         "corpus": lambda: corpus.measure(max(messages // 5, 20), rounds),
         "streaming": lambda: streaming.measure(max(messages // 5, 100), rounds),
         "runs": lambda: runs.measure(rounds, 1_000 if flags.full else 100),

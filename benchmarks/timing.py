@@ -29,12 +29,20 @@ class Timing(Struct, frozen=True):
     wall: float
 
 
-def compare(contestants: Mapping[str, Work], rounds: int, units: int = 1) -> dict[str, Timing]:
-    """How long one of the `units` takes that each contestant does when called."""
+def compare(
+    contestants: Mapping[str, Work], rounds: int, units: int = 1, *, warm: bool = True
+) -> dict[str, Timing]:
+    """How long one of the `units` takes that each contestant does when called.
+
+    With `warm` each does its work once before every sample, so that nobody pays for the pages of
+    memory that the one before has given back.
+    """
     loops = {name: _loops(call) for name, call in contestants.items()}
     samples: dict[str, list[Timing]] = {name: [] for name in contestants}
     for _ in range(rounds):
         for name, call in contestants.items():
+            if warm:
+                call()
             samples[name].append(_sample(call, loops[name], units))
     return {name: _median(found) for name, found in samples.items()}
 

@@ -20,7 +20,8 @@ from msgspec import Raw, Struct
 
 from golem import rawjson
 from golem.errors import HistoryError
-from golem.faults import messages_in, require_sound, special
+from golem.faults import messages_in, require_sound
+from golem.glance import odd_places
 from golem.messages import (
     MESSAGE_TYPES,
     AssistantMessage,
@@ -116,24 +117,26 @@ def dump_history(messages: Iterable[Message]) -> bytes:
     members no message may have: what is written can be read. Only the argument text of a call that
     was made of a `Raw` is taken at its word.
     """
-    history = messages if isinstance(messages, (list, tuple)) else list(messages_in(messages))
-    odd = dict(special(history))
-    for index, message in odd.items():
-        _require_storable(message, index)
+    history = (
+        cast("list[Message]", messages) if type(messages) is list else list(messages_in(messages))
+    )
+    odd = odd_places(history)
+    for index in odd:
+        _require_storable(history[index], index)
     try:
         return _line(_encoder.encode(history))
     except (_NotPlain, UnicodeError, TypeError):
-        for index, message in odd.items():
-            _require_json_members(message, index)
+        for index in odd:
+            _require_json_members(history[index], index)
         return b"[%b]" % b",".join(_dump(message, index) for index, message in enumerate(history))
 
 
 def dump_message(message: Message) -> bytes:
     """One message as one line of JSON, the inverse of `load_message`. Raises as it does."""
     try:
-        for index, odd in special((message,)):
-            _require_storable(odd, index)
-            _require_json_members(odd, index)
+        if odd_places((message,)):
+            _require_storable(message, 0)
+            _require_json_members(message, 0)
     except HistoryError as error:
         raise HistoryError(error.reason, path=error.path) from None
     return _dump(message, None)

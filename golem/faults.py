@@ -1,8 +1,7 @@
 """What is wrong inside a history, named with its place.
 
-Structs do not check what Python puts into them, so every pass over a history begins here.
-Messages of exactly the types that the codec gives them, which is practically all there are, cost
-a few comparisons each; only what differs from them is looked at member by member.
+Structs do not check what Python puts into them. What ``golem.glance`` has not found sound is
+looked at here, member by member.
 """
 
 from __future__ import annotations
@@ -23,6 +22,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import FieldInfo, fields
 
 from golem.errors import HistoryError
+from golem.glance import odd_places
 from golem.messages import (
     MESSAGE_TYPES,
     NO_MEMBERS,
@@ -33,7 +33,6 @@ from golem.messages import (
     SystemMessage,
     Thinking,
     ToolCall,
-    ToolMessage,
     UnknownMembers,
     UserMessage,
     not_a_message,
@@ -91,84 +90,16 @@ def checked(history: Iterable[Message]) -> list[Message]:
     return messages
 
 
-def check(messages: Iterable[Any], start: int = 0) -> None:
-    """Raise what `checked` raises; `start` is the place of the first message."""
-    for index, message in special(messages, start):
-        require_sound(message, index)
+def check(messages: list[Message] | tuple[Message, ...]) -> None:
+    """Raise what `checked` raises."""
+    for index in odd_places(messages):
+        require_sound(messages[index], index)
 
 
 def require_sound(message: Any, index: int) -> None:
     """Raise what `checked` raises for this message."""
     if not _is_plain(message) and (fault := fault_of(message, index)):
         raise fault
-
-
-def special(messages: Iterable[Any], start: int = 0) -> Iterator[tuple[int, Any]]:
-    """Those messages, with their places, that do not tell at a glance that they are sound.
-
-    The others, which practically all are, have exactly the types that the codec gives them, and
-    neither media nor thinking nor ``native`` nor unknown members. Spelled out by role: one place
-    that reads four types of struct costs twice as much; and what is mostly empty is compared with
-    the one empty text before its type is asked for.
-    """
-    text, none, no_members, empty = str, _NONE, NO_MEMBERS, ""
-    for index, message in enumerate(messages, start):
-        role = type(message)  # pyright: ignore[reportUnknownVariableType]
-        if role is UserMessage:
-            if (
-                type(message.content) is text
-                and type(message.run_id) is text
-                and type(message.conversation_id) is text
-                and (message.seal is empty or type(message.seal) is text)
-                and message.unknown is no_members
-                and message.parts is none
-            ):
-                continue
-        elif role is AssistantMessage:
-            if (
-                type(message.content) is text
-                and type(message.run_id) is text
-                and type(message.conversation_id) is text
-                and (message.seal is empty or type(message.seal) is text)
-                and message.unknown is no_members
-                and message.parts is none
-                and message.thinking is none
-                and message.native is None
-            ):
-                calls: Any = message.tool_calls
-                if calls is none or _are_plain_calls(calls):
-                    continue
-        elif role is ToolMessage and (
-            type(message.content) is text
-            and type(message.tool_call_id) is text
-            and type(message.tool_name) is text
-            and type(message.run_id) is text
-            and type(message.conversation_id) is text
-            and (message.seal is empty or type(message.seal) is text)
-            and (message.failed is False or message.failed is True)
-            and message.unknown is no_members
-            and message.parts is none
-        ):
-            continue
-        yield index, message
-
-
-def _are_plain_calls(calls: Any) -> bool:
-    """Whether calls have the types that the codec gives them; their text was checked when made."""
-    items: tuple[Any, ...] = calls
-    if type(calls) is not tuple:
-        return False
-    text, no_members, empty = str, NO_MEMBERS, ""
-    for call in items:
-        if (
-            type(call) is not ToolCall
-            or type(call.id) is not text
-            or type(call.name) is not text
-            or (call.signature is not empty and type(call.signature) is not text)
-            or call.unknown is not no_members
-        ):
-            return False
-    return True
 
 
 def _is_plain(message: Any) -> bool:

@@ -10,6 +10,7 @@ All structs are frozen: share them freely, change them with ``msgspec.structs.re
 
 from __future__ import annotations
 
+from codecs import utf_8_decode
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
@@ -209,15 +210,11 @@ class ToolCall(_Contract, frozen=True, eq=False):
         empty (the Go spelling).
         """
         raw = self.raw
-        if isinstance(raw, Raw):
-            data = bytes(raw)
-            if (
-                data[:1] == b"{"
-                and len(data) < _SMALL
-                and (data.isascii() or rawjson.is_utf8(data))
-            ):
+        if type(raw) is Raw:
+            text, size = utf_8_decode(raw)  # the cheapest look into it that proves it UTF-8
+            if 0 < size < _SMALL and text[0] == "{":
                 return
-            held = _settle(data)
+            held = _settle(bytes(raw))
         elif isinstance(raw, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             held = _hold(rawjson.clean_text(raw).encode())
         else:

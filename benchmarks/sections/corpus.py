@@ -56,7 +56,7 @@ def measure(conversations: int, rounds: int) -> list[Row]:
 
 def _lines(conversations: int) -> list[bytes]:
     return [
-        histories.conversation(MESSAGES, damage=0.3 if n % 20 == 0 else 0, seed=n) + b"\n"
+        histories.conversation(MESSAGES, damage=0.1 if n % 20 == 0 else 0, seed=n) + b"\n"
         for n in range(conversations)
     ]
 

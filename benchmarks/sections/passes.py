@@ -1,22 +1,22 @@
-"""Passes over histories: repair, sanitizing, the boundary, and that all of them are linear."""
+"""Passes over histories: repair, sanitizing, the boundary."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 
 import histories
 import peers
-from rows import Goal, Row, timed, times_as_long, times_faster
-from timing import Timing, compare
+from rows import Row, timed, times_as_long, times_faster
+from timing import compare
 
 import golem
 from golem import AssistantMessage, Message
 
 
-def measure(messages: int, rounds: int, longest: int) -> list[Row]:
-    """Repair and sanitizing of `messages`; linearity from 100 to `longest`."""
+def measure(messages: int, rounds: int) -> list[Row]:
+    """Repair and sanitizing of `messages`, clean and with one in twenty damaged."""
     clean = golem.load_history(histories.conversation(messages))
     damaged = golem.load_history(histories.conversation(messages, damage=0.05))
     if any(a is not b for a, b in zip(golem.repair(clean), clean, strict=True)):
@@ -24,11 +24,10 @@ def measure(messages: int, rounds: int, longest: int) -> list[Row]:
     return [
         _repair_clean(clean, rounds),
         _repair_damaged(damaged, rounds),
-        _sanitize(damaged, rounds),
+        _sanitize("clean history", clean, rounds),
+        _sanitize("5 % damaged", damaged, rounds),
         _streaming(damaged, rounds),
-        _again(messages, rounds),
         _boundary(damaged, rounds),
-        _linear(longest, rounds),
     ]
 
 
@@ -85,18 +84,18 @@ def _repair_damaged(damaged: list[Message], rounds: int) -> Row:
     return timed("repair, 5 % damaged", "ns/message", found, goals)
 
 
-def _sanitize(damaged: list[Message], rounds: int) -> Row:
+def _sanitize(title: str, history: list[Message], rounds: int) -> Row:
     contestants: dict[str, Callable[[], object]] = {
-        "golem": lambda: golem.sanitize_history(damaged)
+        "golem": lambda: golem.sanitize_history(history)
     }
     if peers.there("pydantic-ai"):
         sanitize = peers.module("pydantic_ai.messages").sanitize_messages
-        models = peers.pydantic_messages(damaged)
+        models = peers.pydantic_messages(history)
         contestants["pydantic-ai"] = lambda: sanitize(models)
-    found = compare(contestants, rounds, len(damaged))
+    found = compare(contestants, rounds, len(history))
     goals = [times_faster(found, "golem", "pydantic-ai", 15)]
     note = "golem's repairs too, which pydantic-ai's leaves to the run"
-    return timed("sanitize", "ns/message", found, goals, note)
+    return timed(f"sanitize, {title}", "ns/message", found, goals, note)
 
 
 def _streaming(damaged: list[Message], rounds: int) -> Row:
@@ -125,23 +124,6 @@ def _streaming(damaged: list[Message], rounds: int) -> Row:
     return timed("streaming repair, 5 % damaged", "ns/message", found, goals)
 
 
-def _again(messages: int, rounds: int) -> Row:
-    """A repairer that has seen a history takes one more turn."""
-    turn = golem.load_history(histories.history(8, seed=3))
-
-    def grown(length: int) -> Callable[[], object]:
-        repairer = golem.Repairer()
-        for message in golem.load_history(histories.history(length)):
-            repairer.feed(message)
-        return lambda: [repairer.feed(message) for message in turn]
-
-    found = compare(
-        {"after 100": grown(100), f"after {messages:,}": grown(messages)}, rounds, len(turn)
-    )
-    goals = [times_as_long(found, f"after {messages:,}", "after 100", 1.3)]
-    return timed("repair again after appending a turn", "ns/message", found, goals, "`Repairer`")
-
-
 def _boundary(damaged: list[Message], rounds: int) -> Row:
     data = golem.dump_history(damaged)
 
@@ -159,31 +141,3 @@ def _boundary(damaged: list[Message], rounds: int) -> Row:
     found = compare(contestants, rounds, len(damaged))
     goals = [times_faster(found, "golem", "pydantic-ai", 20)]
     return timed("boundary: bytes, sanitize, bytes", "ns/message", found, goals)
-
-
-def _linear(longest: int, rounds: int) -> Row:
-    lengths = [length for length in (100, 10_000, 1_000_000) if length < longest] + [longest]
-    times: dict[str, Timing] = {}
-    for length in lengths:
-        for name, timing in _every_pass(length, min(rounds, 3)):
-            times[f"{name}, {length:,}"] = timing
-    goals: list[Goal] = []
-    for name in ("decode", "encode", "normalize", "sanitize"):
-        shortest, *others = (times[f"{name}, {length:,}"].cpu for length in lengths)
-        goals.append(Goal(f"{name}: dearest / at 100", max(others) / shortest, 2))
-    return timed(f"linear from 100 to {longest:,} messages", "ns/message", times, goals)
-
-
-def _every_pass(length: int, rounds: int) -> Iterator[tuple[str, Timing]]:
-    data = histories.history(length, damage=0.05)
-    history = golem.load_history(data)
-    yield from compare(
-        {
-            "decode": lambda: golem.load_history(data),
-            "encode": lambda: golem.dump_history(history),
-            "normalize": lambda: golem.normalize_history(history),
-            "sanitize": lambda: golem.sanitize_history(history),
-        },
-        rounds,
-        length,
-    ).items()

@@ -31,7 +31,7 @@ from golem._run.resume import Resumption, resume
 from golem._run.rules import Rules
 from golem.context import RunContext
 from golem.errors import HistoryError
-from golem.faults import check
+from golem.faults import checked
 from golem.history.repair import normalize_history
 from golem.history.report import HistoryRepair
 from golem.messages import Message, SystemMessage
@@ -56,11 +56,11 @@ async def prepare_history(plan: Plan) -> Prepared:
         processed = plan.history
         if plan.processor is not None:
             processed = await told(processed_by, plan.processor, processed)
-        check(processed)
+        processed = checked(processed)
         _validate(processed)
         resumption = None
         if plan.deferred is not None:
-            processed, resumption = resume(list(processed), plan.deferred, plan.unresolved)
+            processed, resumption = resume(processed, plan.deferred, plan.unresolved)
         repaired, report = normalize_history(processed)
     except Exception as error:
         raise RunFailure("history", describe(error), error) from error

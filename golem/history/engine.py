@@ -9,8 +9,9 @@ need not trouble the engine with, are in ``golem.history.repair``.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Container, Iterator
+from operator import length_hint
+from typing import Any, Final
 
 from golem.faults import fault_of
 from golem.history.report import Change, ChangeKind, HistoryRepair
@@ -31,6 +32,9 @@ NO_RESULT: Final = (
 )
 """The text of a synthesized result. Fixed for ever: it is part of prompts that are cached."""
 
+_END: Final = object()
+"""Stands for the message that does not come any more."""
+
 PLAIN: Final = (UserMessage, AssistantMessage, SystemMessage)
 
 
@@ -45,7 +49,7 @@ class Engine:
         self._reporting = reporting
         self.open: dict[str, _Turn] = {}
         self.pairs: dict[int, list[int]] | None = None
-        self._window: deque[Message | _Turn] = deque()
+        self._window: deque[list[Message] | _Turn] = deque()
         self._batch: _Turn | None = None  # the turn whose results may stand here
         self._taken = 0
         self._given = 0
@@ -61,13 +65,10 @@ class Engine:
 
         Raises HistoryError when it is no message or malformed; nothing was taken then.
         """
-        try:
-            if type(message) is ToolMessage:
-                return self._answer(message)
-            if type(message) is AssistantMessage and message.tool_calls:
-                return self._ask(message)
-        except (AttributeError, TypeError) as error:
-            raise fault_of(message, self._taken) or error from error
+        if type(message) is ToolMessage:
+            return self._answer(message)
+        if type(message) is AssistantMessage and message.tool_calls:
+            return self._ask(message)
         if type(message) not in PLAIN:
             raise not_a_message(message, self._taken)
         return self.take_whole([message])
@@ -76,64 +77,49 @@ class Engine:
         """The rest of the history: what is unanswered now stays unanswered."""
         self.open.clear()
         for item in self._window:
-            if isinstance(item, _Turn):
+            if type(item) is _Turn:
                 item.waiting = 0
         return self._settle()
 
-    def take_whole(self, messages: list[Message]) -> list[Message]:
-        """Take what needs no repair: a message that asks for nothing, or a turn with its results.
+    def take_all(self, messages: list[Message]) -> list[Message]:
+        """Take all of these, in a list that is the engine's now; the messages settled by then."""
+        settled: list[Message] = []
+        ahead = iter(messages)
+        start, end = 0, len(messages)
+        while doubtful := _pass_sound(ahead, self.open):
+            reached = end - length_hint(ahead)
+            sound = reached - doubtful
+            if sound > start:
+                settled += self.take_whole(messages[start:sound])
+            for message in messages[sound:reached]:
+                settled += self.take(message)
+            start = reached
+        rest = self.take_whole(messages[start:] if start else messages)
+        return settled + rest if settled else rest
 
-        The results stand in call order, and none of the ids is open.
+    def take_whole(self, messages: list[Message]) -> list[Message]:
+        """Take what needs no repair: messages that ask for nothing, and turns with their results.
+
+        The results stand in call order, and none of the ids is open. The list is the engine's now,
+        unless it comes back.
         """
         self._taken += len(messages)
         self._batch = None
-        if self._window:
-            self._window.extend(messages)
+        window = self._window
+        if window:
+            if type(window[-1]) is list:
+                window[-1] += messages
+            else:
+                window.append(messages)
             return []
         self._given += len(messages)
         return messages
 
-    def pass_sound(self, messages: Sequence[Message], index: int, settled: list[Message]) -> int:
-        """Take what needs no repair from `messages[index:]`; the index of the first that may.
-
-        A turn whose results stand right behind it in call order is sound whatever surrounds it,
-        as long as none of its ids is open. What is settled by then is added to `settled`.
-        """
-        start, end = index, len(messages)
-        opened = self.open
-        while index < end:
-            message = messages[index]
-            if type(message) is AssistantMessage and (calls := message.tool_calls):
-                after = index + 1
-                if type(calls) is not tuple:
-                    break
-                for call in calls:
-                    if after == end or type(call.raw) is str or call.id in opened:
-                        break
-                    result = messages[after]
-                    if type(result) is not ToolMessage or result.tool_call_id != call.id:
-                        break
-                    if not (type(call.id) is type(call.name) is type(result.tool_name) is str):
-                        break  # malformed, or as good as text: it is looked at closely
-                    after += 1
-                else:
-                    index = after
-                    continue
-                break
-            if type(message) not in PLAIN:
-                break
-            index += 1
-        if index > start:
-            settled += self.take_whole(list(messages[start:index]))
-        return index
-
     def _ask(self, message: AssistantMessage) -> list[Message]:
         """Rule 1: an assistant message opens its calls that have an id."""
+        if not _are_plain(message.tool_calls):
+            self._require_sound(message)
         turn = _Turn(message, self._taken)
-        # A malformed call has to fail here, before any of them counts.
-        len(message.tool_calls)  # which an iterator that can be read but once has not
-        for call in message.tool_calls:
-            _ = call.id.isascii(), call.name.isascii(), call.truncated
         for call in message.tool_calls:
             if not call.id:
                 turn.blank += 1
@@ -151,7 +137,8 @@ class Engine:
     def _answer(self, message: ToolMessage) -> list[Message]:
         """Rules 1, 3, 5 and 6: what becomes of a result."""
         call_id = message.tool_call_id
-        _ = call_id.isascii(), message.tool_name.isascii()  # fails, where it is malformed
+        if not (type(call_id) is type(message.tool_name) is str):
+            self._require_sound(message)
         turn = self.open.get(call_id) if call_id else self._batch
         index, self._taken = self._taken, self._taken + 1
         if turn is None or not turn.takes(call_id):
@@ -169,7 +156,12 @@ class Engine:
         if turn is not self._batch:
             turn.moved.append((len(turn.results), index))
         turn.results.append(message)
-        return self._settle()
+        return [] if turn.waiting else self._settle()
+
+    def _require_sound(self, message: Message) -> None:
+        """Raise HistoryError where the next message is malformed, before any of it counts."""
+        if fault := fault_of(message, self._taken):
+            raise fault
 
     def _settle(self) -> list[Message]:
         """Give out the window up to the first turn that still waits for a result."""
@@ -178,7 +170,7 @@ class Engine:
         while window:
             item = window[0]
             if not isinstance(item, _Turn):
-                settled.append(item)
+                settled += item
             elif item.waiting:
                 break
             else:
@@ -193,7 +185,7 @@ class Engine:
         turn.settled = True
         settled.append(turn.message)
         for call in turn.message.tool_calls:
-            if call.truncated:
+            if type(call.raw) is str:  # truncated
                 self._note("truncated", call.id, call.name, turn.index, place)
         for call in turn.without_result():  # rule 2
             place = self._given + len(settled)
@@ -211,6 +203,49 @@ class Engine:
         if self._reporting:
             change = Change(kind, clean_text(call_id), clean_text(tool), given, returned)
             self._changes.append(change)
+
+
+def _pass_sound(ahead: Iterator[Any], opened: Container[str]) -> int:
+    """Read on while nothing needs repair; how many of the messages read last may, 0 at the end.
+
+    A turn whose results stand right behind it in call order is sound whatever surrounds it, as
+    long as none of its ids is open. What is malformed, or only as good as text, is doubtful.
+    """
+    text, some_open = str, bool(opened)
+    for message in ahead:
+        role = type(message)  # pyright: ignore[reportUnknownVariableType]
+        if role is AssistantMessage:
+            calls: tuple[ToolCall, ...] = message.tool_calls
+            if not calls:
+                continue
+            read = 1
+            if type(calls) is not tuple:
+                return read
+            for call in calls:
+                result: Any = next(ahead, _END)
+                call_id = call.id
+                if (
+                    type(result) is not ToolMessage
+                    or result.tool_call_id != call_id
+                    or type(call_id) is not text
+                    or type(call.raw) is text
+                    or type(call.name) is not text
+                    or type(result.tool_name) is not text
+                    or (some_open and call_id in opened)
+                ):
+                    return read + (result is not _END)
+                read += 1
+        elif role is not UserMessage and role is not SystemMessage:
+            return 1
+    return 0
+
+
+def _are_plain(calls: Any) -> bool:
+    """Whether calls have at first sight the types that pairing relies on."""
+    items: tuple[Any, ...] = calls
+    return type(calls) is tuple and all(
+        type(call) is ToolCall and type(call.id) is type(call.name) is str for call in items
+    )
 
 
 class _Turn:

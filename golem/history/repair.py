@@ -159,15 +159,9 @@ def _repair_stream(history: Iterable[Message]) -> Iterator[Message]:
 
 def _repair_whole(history: Iterable[Message]) -> tuple[list[Message], Engine]:
     """Repair a history at hand: the engine sees only what stands near something wrong."""
-    messages: Sequence[Message] = (
-        history if isinstance(history, (list, tuple)) else list(messages_in(history))
-    )
+    messages = list(messages_in(history))
     engine = Engine()
-    settled: list[Message] = []
-    index, end = 0, len(messages)
     with named_faults(messages):
-        while (index := engine.pass_sound(messages, index, settled)) < end:
-            settled += engine.take(messages[index])
-            index += 1
+        settled = engine.take_all(messages)
         settled += engine.close()
     return settled, engine

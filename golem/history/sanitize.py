@@ -17,7 +17,8 @@ from msgspec.structs import replace
 
 from golem.codec import dump_message
 from golem.errors import HistoryError
-from golem.faults import messages_in, require_sound, special
+from golem.faults import messages_in, require_sound
+from golem.glance import odd_places
 from golem.history import urls
 from golem.history.limits import at_least
 from golem.history.repair import normalize_history
@@ -113,54 +114,46 @@ class _Sieve:
         self._strip_seals = strip_seals
         self._drop_invalid_parts = drop_invalid_parts
         self._system_prompts = 0
-        self._native = self._unknown = self._identity = self._thinking = 0
-        self._tool_results = self._signed = self._unsealed = self._sealed = self._invalid = 0
+        self._tool_results = self._native = self._unknown = self._identity = self._thinking = 0
+        self._signed = self._unsealed = self._sealed = self._invalid = 0
         self._unsafe: list[UnsafePart] = []
         self._invalid_parts: list[InvalidPart] = []
         self._emptied: list[int] = []
         self._conversations: dict[str, None] = {}
         self._runs: dict[str, None] = {}
 
-    def sift(self, messages: Sequence[Message], odd: Iterable[int]) -> list[Message]:
-        """What may stay of `messages`; those at the places `odd` are special, the others plain."""
-        kept: list[Message | None] = list(messages)
-        for index in sorted({*odd, *self._claims(messages)}):
-            kept[index] = self._take(index, messages[index])
-            if kept[index] is None:
-                self._gaps.append(index - len(self._gaps))
-        return [message for message in kept if message is not None]
+    def sift(self, messages: list[Message], odd: Iterable[int]) -> list[Message]:
+        """What may stay of `messages`; those that are not `odd` have nothing that may not."""
+        self._note_claims(messages)
+        if self._strip_identity:
+            odd = range(len(messages))
+        kept: list[Message] = []
+        start = 0
+        for index in odd:
+            kept += messages[start:index]
+            start = index + 1
+            message = self._take(index, messages[index])
+            if message is None:
+                self._gaps.append(len(kept))
+            else:
+                kept.append(message)
+        return [*kept, *messages[start:]] if start else messages
+
+    def _note_claims(self, messages: list[Message]) -> None:
+        """Note whose messages they claim to be; neighbors mostly are of one run."""
+        last_run = last_conversation = ""
+        for message in messages:
+            if message.run_id != last_run:
+                last_run = message.run_id
+                self._runs[last_run] = None
+            if message.conversation_id != last_conversation:
+                last_conversation = message.conversation_id
+                self._conversations[last_conversation] = None
+        self._tool_results = list(map(type, messages)).count(ToolMessage)
 
     def place(self, kept: int) -> int:
         """Where a message that was kept stood in the history as given."""
         return kept + bisect_right(self._gaps, kept)
-
-    def _claims(self, messages: Sequence[Message]) -> Iterator[int]:
-        """Count what the messages claim; the places of the plain ones that may not stay as is.
-
-        Spelled out by role, and an id looked at where it changes: every message passes here.
-        """
-        last_run = last_conversation = ""
-        strip = self._strip_identity
-        for index, message in enumerate(messages):
-            role = type(message)
-            if role is UserMessage:
-                run, conversation = message.run_id, message.conversation_id
-                closer = message.seal or not message.content
-            elif role is AssistantMessage:
-                run, conversation, closer = message.run_id, message.conversation_id, message.seal
-            elif role is ToolMessage:
-                run, conversation, closer = message.run_id, message.conversation_id, message.seal
-                self._tool_results += 1
-            else:
-                run, conversation, closer = message.run_id, message.conversation_id, True
-            if run != last_run:
-                self._runs[run] = None
-                last_run = run
-            if conversation != last_conversation:
-                self._conversations[conversation] = None
-                last_conversation = conversation
-            if closer or (strip and (run or conversation)):
-                yield index
 
     def _take(self, index: int, given: Message) -> Message | None:
         """What may stay of a message; None where it may not stay itself."""
@@ -285,7 +278,7 @@ def _ids(claimed: Iterable[str]) -> tuple[str, ...]:
 def _within(
     history: Iterable[Message], max_messages: int | None, max_bytes: int | None
 ) -> tuple[list[Message], list[int]]:
-    """The messages of `history`, all of them sound, and the places of those that are not plain.
+    """The messages of `history`, all of them sound, and the places of those that want a look.
 
     It is read no further than the first limit that it exceeds.
     """
@@ -299,10 +292,10 @@ def _within(
         messages = list(given)
     else:
         messages = list(islice(given, min(max_messages, sys.maxsize - 1) + 1))
-    odd: list[int] = []
-    for index, message in special(messages[:max_messages]):
-        require_sound(message, index)
-        odd.append(index)
+    within = messages if max_messages is None else messages[:max_messages]
+    odd = odd_places(within, seal=None)
+    for index in odd:
+        require_sound(messages[index], index)
     if max_messages is not None and len(messages) > max_messages:
         raise HistoryError(f"more than {max_messages} messages")
     return messages, odd

@@ -13,18 +13,6 @@ import pytest
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
-@pytest.mark.parametrize("program", sorted(path.name for path in BENCHMARKS.glob("bench_*.py")))
-def test_a_benchmark_runs_and_writes_its_figures(program: str, tmp_path: Path) -> None:
-    figures = tmp_path / "figures.json"
-    flags = ["--messages", "50", "--rounds", "1", "--json", str(figures)]
-    subprocess.run(
-        [sys.executable, "-W", "error", str(BENCHMARKS / program), *flags],
-        check=True,
-        capture_output=True,
-    )
-    assert json.loads(figures.read_text("utf-8"))
-
-
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     """The rows of the whole table, of hardly any work."""
