@@ -11,6 +11,7 @@ from tests.run import virtual_time
 
 # What these assert is worth an explanation too.
 pytest.register_assert_rewrite(
+    "tests.history.bounding",
     "tests.history.fetching",
     "tests.run.conversation_laws",
     "tests.run.stopping",
