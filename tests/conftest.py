@@ -13,6 +13,7 @@ from tests.run import virtual_time
 pytest.register_assert_rewrite(
     "tests.history.bounding",
     "tests.history.fetching",
+    "tests.judge.aging",
     "tests.run.conversation_laws",
     "tests.run.stopping",
     "tests.run.support",
