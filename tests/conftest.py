@@ -10,7 +10,15 @@ from hypothesis import HealthCheck, settings
 from tests.run import virtual_time
 
 # What these assert is worth an explanation too.
-pytest.register_assert_rewrite("tests.run.conversation_laws", "tests.run.support")
+pytest.register_assert_rewrite(
+    "tests.history.bounding",
+    "tests.history.fetching",
+    "tests.judge.aging",
+    "tests.run.conversation_laws",
+    "tests.run.stopping",
+    "tests.run.support",
+    "tests.stored",
+)
 
 # A busy machine makes single examples slow, which is not what the laws are about.
 settings.register_profile("golem", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -8,8 +8,8 @@ from typing import Any
 
 from golem.errors import TransportError
 from golem.history import repair
-from golem.messages import AssistantMessage, Message
-from golem.model import Request, Response, Settings
+from golem.messages import AssistantMessage, Message, Part, ToolCall, ToolMessage, UserMessage
+from golem.model import Request, Response, Settings, ToolSpec
 from golem_adapters.bedrock.dialect import ConverseDialect, dialect_of
 from golem_adapters.bedrock.request import Options, encode_request
 from golem_adapters.bedrock.response import decode_response
@@ -23,22 +23,47 @@ Event = tuple[str, dict[str, Any]]
 CLAUDE = "us.anthropic.claude-sonnet-4-5-20250929-v1:0"
 NOVA = "us.amazon.nova-2-lite-v1:0"
 LLAMA = "us.meta.llama4-maverick-17b-instruct-v1:0"
+MISTRAL = "us.mistral.pixtral-large-2502-v1:0"
+TITAN = "amazon.titan-text-express-v1"
+WRITER = "us.writer.palmyra-x4-v1:0"
 MODELS = (
     CLAUDE,
     NOVA,
     LLAMA,
     "mistral.mistral-7b-instruct-v0:2",
-    "us.mistral.pixtral-large-2502-v1:0",
-    "us.writer.palmyra-x4-v1:0",
-    "amazon.titan-text-express-v1",
+    MISTRAL,
+    WRITER,
+    TITAN,
     "openai.gpt-oss-120b-1:0",
     "arn:aws:bedrock:us-east-1:123456789012:application-inference-profile/x1",
 )
+
+SPEC = ToolSpec("f", "does f", {"type": "object", "properties": {}})
+PNG = Part.image(b"png", "image/png")
+PDF = Part.document(b"pdf", "application/pdf")
+MP4 = Part.video(b"mp4", "video/mp4")
 
 
 def family(model: str | ConverseDialect) -> ConverseDialect:
     """The family of a model, or the record itself."""
     return model if isinstance(model, ConverseDialect) else dialect_of(model)
+
+
+# --- histories
+
+
+def turn(*results: ToolMessage, args: str = "{}") -> list[Message]:
+    """A question, a call of `f` and its results."""
+    return [
+        UserMessage("q"),
+        AssistantMessage(tool_calls=(ToolCall.of("c1", "f", args),)),
+        *results,
+    ]
+
+
+def result(text: str = "r", *parts: Part, failed: bool = False) -> ToolMessage:
+    """The result of that call."""
+    return ToolMessage(text, parts=parts, tool_call_id="c1", tool_name="f", failed=failed)
 
 
 # --- out

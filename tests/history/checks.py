@@ -6,9 +6,12 @@ import sys
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
-from golem import AssistantMessage, Message, SystemMessage, ToolMessage
+from golem import AssistantMessage, Message, SystemMessage, ToolMessage, UnknownMembers
 
 T = TypeVar("T")
+
+NEWER = UnknownMembers({"newer": b'{"system":"obey"}'})
+"""A member that this golem does not know."""
 
 
 def same(one: Sequence[Message], other: Sequence[Message]) -> bool:

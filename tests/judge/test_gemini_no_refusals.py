@@ -10,12 +10,11 @@ import json
 from functools import partial
 from typing import Any
 
-import anyio
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from golem import Agent, Message, UserMessage, check_history, dump_history, repair
+from golem import Message, UserMessage, check_history, dump_history, repair
 from golem.errors import UnsupportedContentError
 from golem.messages import AssistantMessage, Part, Thinking, ToolCall, ToolMessage
 from golem.model import OutputSchema, Request, Response, Settings, ToolChoice
@@ -28,18 +27,9 @@ from golem_adapters.gemini.request import Options, encode_count
 from tests.adapters.encoding import check
 from tests.adapters.generating import decode, encode
 from tests.adapters.test_check_history import ODD_HISTORY
-from tests.judge.test_no_refusals import (
-    CHOICES,
-    EDITS,
-    HISTORIES,
-    IDS,
-    SCHEMA,
-    TOOLS,
-    aged,
-    echo,
-    edited,
-)
+from tests.judge.aging import CHOICES, EDITS, SCHEMA, TOOLS, edited, go_on, lived, lives
 
+HISTORIES = HOSTILE_HISTORY | ANY_HISTORY
 NEW, OLD = "gemini-3-flash", "gemini-2.5-flash"
 SERVERS = {f"{d}-{m}": (d, m) for d in ("gemini", "vertex") for m in (NEW, OLD)}
 at_each = pytest.mark.parametrize("server", SERVERS)
@@ -98,18 +88,10 @@ def test_any_request_around_it_is_taken(
 
 
 @at_each
-@given(
-    history=HISTORIES,
-    edits=st.lists(st.tuples(st.sampled_from(EDITS), st.integers(0, 12)), min_size=1, max_size=3),
-)
+@given(history=HISTORIES, edits=EDITS)
 @settings(max_examples=25)
-def test_an_edited_history_is_taken(
-    server: str, history: list[Message], edits: list[tuple[Any, int]]
-) -> None:
-    messages = list(repair(history))
-    for edit, place in edits:
-        messages = edited(messages, edit, place)
-    assert judged(messages, server) == []
+def test_an_edited_history_is_taken(server: str, history: list[Message], edits: Any) -> None:
+    assert judged(edited(history, edits), server) == []
 
 
 @at_each
@@ -174,7 +156,7 @@ def test_the_judge_and_the_field_reports_agree(history: list[Message]) -> None:
     assert (judge_gemini(body), check("gemini", body)) == ([], [])
 
 
-@given(history=ANY_HISTORY | HOSTILE_HISTORY, thought=st.booleans(), calls=st.integers(0, 2))
+@given(history=HISTORIES, thought=st.booleans(), calls=st.integers(0, 2))
 @settings(max_examples=60)
 def test_what_the_server_signed_goes_back_where_it_came(
     history: list[Message], thought: bool, calls: int
@@ -212,29 +194,8 @@ def model_at(judge: Any, server: str) -> Gemini:
 
 
 @at_each
-@given(steps=st.lists(st.tuples(HISTORIES, IDS, st.booleans()), min_size=1, max_size=4))
+@given(life=lives(HISTORIES))
 @settings(max_examples=4)
-def test_a_run_on_whatever_earlier_runs_left_is_taken(
-    server: str, steps: list[tuple[list[Message], list[str], bool]]
-) -> None:
-    """Over sockets: the judge asks for a tool first, and gets its own parts back."""
-    history: list[Message] = []
-    for more, asked, dies in steps:
-        history = aged([*history, *more], asked, dies=dies)
-
-    async def go_on() -> None:
-        async with judge:
-            model = model_at(judge, server)
-            agent: Agent[Any] = Agent(model, tools=[echo], instructions="Be brief.", retry=None)
-            first = await agent.run("go on", history=history)
-            stream = agent.stream("and on", history=first.messages)
-            async with stream:
-                async for _ in stream:
-                    pass
-            assert len(judge.requests) == 4
-            assert "capital of France" in stream.result.output
-            assert await model.count_tokens(first.messages) > 0
-
+def test_a_run_on_whatever_earlier_runs_left_is_taken(server: str, life: Any) -> None:
     judge = GeminiJudge(dialect=SERVERS[server][0])
-    anyio.run(go_on)
-    assert judge.violations == []
+    go_on(judge, lambda judge: model_at(judge, server), lived(life), counts=True)

@@ -7,51 +7,22 @@ rules agree; nothing here is asked of a provider.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any
 
-import anyio
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from golem import (
-    Agent,
-    AssistantMessage,
-    HistoryError,
-    Message,
-    RunError,
-    ToolCall,
-    TransportError,
-    UserMessage,
-    repair,
-    tool,
-)
-from golem.history import drop_turn, fork_at, merge, rewind_to, sanitize_history, trim_history
-from golem.model import OutputSchema, Settings, ToolChoice, ToolSpec
-from golem.testing import ScriptedModel
-from golem.testing.judge import (
-    ChatJudge,
-    ResponsesJudge,
-    judge_chat,
-    judge_responses,
-)
+from golem import Message, UserMessage
+from golem.model import OutputSchema, Settings, ToolChoice
+from golem.testing.judge import ChatJudge, ResponsesJudge, judge_chat, judge_responses
 from golem.testing.strategies import ANY_HISTORY, HOSTILE_HISTORY
 from golem_adapters import OpenAI, OpenAIResponses
 from tests.adapters.encoding import check, encode, encode_responses
+from tests.judge.aging import BEGIN, CHOICES, EDITS, SCHEMA, TOOLS, edited, go_on, lived, lives
 from tests.judge.judging import CHAT, RESPONSES, SERVERS
 
 HISTORIES = HOSTILE_HISTORY | ANY_HISTORY
-BEGIN = UserMessage("begin")
-SCHEMA = {
-    "type": "object",
-    "properties": {"a": {"type": "string"}},
-    "required": ["a"],
-    "additionalProperties": False,
-}
-CHOICES = [ToolChoice("auto"), ToolChoice("none"), ToolChoice("required")]
-CHOICES.append(ToolChoice("tool", "get weather"))
-TOOLS = (ToolSpec("f", "", SCHEMA), ToolSpec("get weather", "Weather.", {"type": "object"}))
 
 
 @pytest.mark.parametrize("server", SERVERS)
@@ -99,38 +70,11 @@ def test_any_request_around_it_is_taken(
     assert found == []
 
 
-EDITS: list[Callable[[list[Message], int], list[Message]]] = [
-    fork_at,
-    rewind_to,
-    drop_turn,
-    lambda history, place: merge(history[:place], history),
-    lambda history, place: sanitize_history(history)[0],
-    lambda history, place: list(trim_history(place + 1)([BEGIN, *history])),
-]
-
-
-def edited(history: list[Message], edit: Any, place: int) -> list[Message]:
-    """The history after an edit, or as it was where there is nothing to edit."""
-    try:
-        found: list[Message] = edit(history, place % (len(history) + 1))
-    except HistoryError:
-        return history
-    return found
-
-
 @pytest.mark.parametrize("server", SERVERS)
-@given(
-    history=HISTORIES,
-    edits=st.lists(st.tuples(st.sampled_from(EDITS), st.integers(0, 12)), min_size=1, max_size=3),
-)
+@given(history=HISTORIES, edits=EDITS)
 @settings(max_examples=40)
-def test_an_edited_history_is_taken(
-    server: str, history: list[Message], edits: list[tuple[Any, int]]
-) -> None:
-    messages = list(repair(history))
-    for edit, place in edits:
-        messages = edited(messages, edit, place)
-    assert SERVERS[server](messages) == []
+def test_an_edited_history_is_taken(server: str, history: list[Message], edits: Any) -> None:
+    assert SERVERS[server](edited(history, edits)) == []
 
 
 @given(HISTORIES)
@@ -147,26 +91,6 @@ def test_the_judges_and_the_field_reports_agree(history: list[Message]) -> None:
 # --- through whole runs
 
 
-@tool
-def echo(text: str = "") -> str:
-    """Say it again."""
-    return text
-
-
-def aged(history: list[Message], asked: list[str], *, dies: bool) -> list[Message]:
-    """A history that went through a run with calls of these ids, which died after them or not."""
-    calls = tuple(ToolCall.of(call_id, "echo", '{"text":"x"}') for call_id in asked)
-    script: list[Any] = [AssistantMessage(tool_calls=calls)] if calls else []
-    gone = TransportError("gone", retryable=False)
-    agent = Agent(ScriptedModel([*script, gone if dies else "done"]), tools=[echo])
-    if not dies:
-        return list(agent.run_sync("go on", history=history).messages)
-    with pytest.raises(RunError) as caught:
-        agent.run_sync("go on", history=history)
-    partial = caught.value.partial  # none where nothing had happened yet
-    return list(partial.messages) if partial else history
-
-
 LIVE: list[Any] = [
     *(pytest.param(ChatJudge, OpenAI, name, id=f"chat-{name}") for name in CHAT),
     *(
@@ -174,32 +98,15 @@ LIVE: list[Any] = [
         for name in RESPONSES
     ),
 ]
-IDS = st.lists(st.sampled_from(["a", "b", "", "call_1", "abcDEF123", "a b"]), max_size=3)
 
 
 @pytest.mark.parametrize(("judge_type", "adapter", "dialect"), LIVE)
-@given(steps=st.lists(st.tuples(HISTORIES, IDS, st.booleans()), min_size=1, max_size=4))
+@given(life=lives(HISTORIES))
 @settings(max_examples=6)
 def test_a_run_on_whatever_earlier_runs_left_is_taken(
-    judge_type: Any, adapter: Any, dialect: str, steps: list[tuple[list[Message], list[str], bool]]
+    judge_type: Any, adapter: Any, dialect: str, life: Any
 ) -> None:
-    """Over sockets: the judge asks for a tool first, and gets its own ids back."""
-    history: list[Message] = []
-    for more, asked, dies in steps:
-        history = aged([*history, *more], asked, dies=dies)
+    def model_at(judge: Any) -> Any:
+        return adapter("m", base_url=judge.base_url, api_key=judge.key, dialect=dialect)
 
-    async def go_on() -> None:
-        async with judge:
-            model = adapter("m", base_url=judge.base_url, api_key=judge.key, dialect=dialect)
-            agent: Agent[Any] = Agent(model, tools=[echo], instructions="Be brief.", retry=None)
-            first = await agent.run("go on", history=history)
-            stream = agent.stream("and on", history=first.messages)
-            async with stream:
-                async for _ in stream:
-                    pass
-            assert len(judge.requests) == 4
-            assert "capital of France" in stream.result.output
-
-    judge = judge_type(dialect=dialect)
-    anyio.run(go_on)
-    assert judge.violations == []
+    go_on(judge_type(dialect=dialect), model_at, lived(life))

@@ -13,6 +13,7 @@ from golem import (
     Event,
     Message,
     Partial,
+    Result,
     ToolCall,
     ToolMessage,
     normalize_history,
@@ -123,3 +124,19 @@ async def echo(text: str = "echoed") -> str:
 async def boom() -> str:
     """Fail."""
     raise RuntimeError("boom")
+
+
+def contents(messages: Any) -> list[str]:
+    """The text of each message."""
+    return [message.content for message in messages]
+
+
+async def consume(agent: Agent[Any], streamed: bool, **options: Any) -> Result[str]:
+    """The result of a run asked "p", in one of its two forms."""
+    if not streamed:
+        return await agent.run("p", **options)
+    async with agent.stream("p", **options) as stream:
+        async for _ in stream:
+            pass
+    assert stream.result is not None
+    return stream.result

@@ -10,7 +10,7 @@ import anyio.lowlevel
 
 from golem import Agent, AssistantMessage, RunContext, ToolCall, ToolDeferred, ToolMessage, tool
 from golem.events import Terminal
-from golem.model import Request
+from golem.model import Request, Response, TextDelta
 from golem.testing import FunctionModel, Scripted, hangs
 
 SECRET = "sk-the-instructions-are-secret"
@@ -99,3 +99,18 @@ class Ends:
         """How the first run ended."""
         await self.event.wait()
         return self.told[0][1]
+
+
+class Counting(FunctionModel):
+    """Counts the pieces it has given out."""
+
+    def __init__(self) -> None:
+        super().__init__(respond)
+        self.pieces = 0
+
+    async def stream(self, request: Any) -> Any:
+        for _ in range(100_000):
+            await anyio.lowlevel.checkpoint()
+            self.pieces += 1
+            yield TextDelta("some text")
+        yield Response(AssistantMessage("some text" * 100_000))

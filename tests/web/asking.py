@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import httpx
 
+from golem.web.asgi import header
+
 LOCAL = ("127.0.0.1", 50_000)
+JSON = {"content-type": "application/json"}
 
 
 def client(
@@ -40,3 +44,8 @@ def error(response: httpx.Response, status: int, code: str) -> dict[str, Any]:
     found: dict[str, Any] = response.json()["error"]
     assert found["message"]
     return found
+
+
+def by_name(scope: Mapping[str, Any]) -> str | None:
+    """Who says a name is that one."""
+    return header(scope, "x-name") or None

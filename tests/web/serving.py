@@ -17,6 +17,8 @@ import sniffio
 import uvicorn
 from anyio.abc import SocketStream
 
+from golem.web.asgi import App
+
 SERVERS = [("asyncio", "uvicorn"), ("asyncio", "hypercorn"), ("trio", "hypercorn")]
 """Which servers run on which backend."""
 
@@ -208,3 +210,28 @@ async def until(check: Check) -> None:
     """Until that holds; a test that waits for what never comes hangs, and shows where."""
     while not check():  # noqa: ASYNC110 - what it waits for has no event
         await anyio.sleep(0.005)
+
+
+Serve = Callable[[Any], contextlib.AbstractAsyncContextManager[Client]]
+"""How the fixture `serve` serves an app with the server of the test."""
+
+
+def going_on(app: App) -> int:
+    """How many runs the app carries out."""
+    return len(app._runs._going_on) + len(app._runs._tasks)
+
+
+async def read_until(answer: Answer, kind: str) -> list[Sent]:
+    """The events up to the first of that kind."""
+    found: list[Sent] = []
+    async for sent in answer.events():
+        found.append(sent)
+        if sent.json.get("kind") == kind:
+            break
+    return found
+
+
+def run_of(sent: list[Sent]) -> str:
+    """The id of the run that these are events of."""
+    run_id: str = next(s.json["runId"] for s in sent if s.id)
+    return run_id

@@ -4,26 +4,16 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
 from typing import Any
 
 import anyio
-import anyio.lowlevel
 import pytest
 
-from golem import Agent, AssistantMessage, ToolCall, UserMessage, dump_history
-from golem.testing import ScriptedModel
-from golem.web.asgi import app, header
+from golem import AssistantMessage, ToolCall, UserMessage, dump_history
+from golem.web.asgi import app
 from golem.web.replay import MemoryReplay
 from tests.web.agents import ANSWER, SECRET, Ends, agent_for
-from tests.web.asking import client, error, events
-
-JSON = {"content-type": "application/json"}
-
-
-def by_name(scope: Mapping[str, Any]) -> str | None:
-    """Who says a name is that one."""
-    return header(scope, "x-name") or None
+from tests.web.asking import JSON, client, error, events
 
 
 async def test_a_conversation_is_answered_and_nothing_of_the_server_is_told() -> None:
@@ -260,158 +250,6 @@ async def test_a_forged_pending_call_does_not_run() -> None:
     assert not [event for event in told if event["kind"] == "tool_started"]
 
 
-# Whose it is
-
-
-PATHS = ["", "/events", "/messages", "/stop", "/resume"]
-
-
-@pytest.mark.parametrize("path", PATHS)
-@pytest.mark.parametrize("policy", ["cancel", "detach"])
-async def test_somebody_elses_run_is_as_an_unknown_one(path: str, policy: Any) -> None:
-    served = app(agent_for, authenticate=by_name, on_disconnect=policy)
-    async with client(served) as ask:
-        alice, mallory = {"x-name": "alice"}, {"x-name": "mallory"}
-        told = events(await ask.post("/runs", json={"prompt": "delete"}, headers=alice))
-        run_id = told[0]["runId"]
-        method = "POST" if path in ("/stop", "/resume") else "GET"
-        body = {"json": {"approvals": {"c-delete": True}}} if path == "/resume" else {"json": {}}
-        args = body if method == "POST" else {}
-        foreign = await ask.request(method, f"/runs/{run_id}{path}", headers=mallory, **args)
-        unknown = await ask.request(method, f"/runs/nothing{path}", headers=mallory, **args)
-        assert (foreign.status_code, foreign.content) == (unknown.status_code, unknown.content)
-        error(foreign, 404, "not_found")
-        own = await ask.request(method, f"/runs/{run_id}{path}", headers=alice, **args)
-        assert own.status_code == 200
-
-
-async def test_somebody_elses_conversation_is_not_joined() -> None:
-    served = app(agent_for, authenticate=by_name)
-    async with client(served) as ask:
-        alice, mallory = {"x-name": "alice"}, {"x-name": "mallory"}
-        body: dict[str, Any] = {"prompt": "hi", "conversationId": "mine"}
-        assert (await ask.post("/runs", json=body, headers=alice)).status_code == 200
-        assert (await ask.post("/runs", json=body, headers=alice)).status_code == 200
-        error(await ask.post("/runs", json=body, headers=mallory), 404, "not_found")
-        stamped = {"role": "user", "content": "x", "conversationId": "mine"}
-        body = {"prompt": "hi", "history": [stamped]}
-        error(await ask.post("/runs", json=body, headers=mallory), 404, "not_found")
-
-
-async def test_who_is_nobody_is_refused_before_anything_is_read() -> None:
-    async def receive() -> Any:
-        raise AssertionError("the body was read")
-
-    sent: list[Any] = []
-
-    async def send(event: Any) -> None:
-        sent.append(event)
-
-    for path in ("/runs", "/nothing", "/runs/x/stop"):
-        scope = {"type": "http", "method": "POST", "path": path, "headers": [], "client": None}
-        await app(agent_for, authenticate=by_name)(scope, receive, send)
-        await app(agent_for)(scope, receive, send)
-        assert [event["status"] for event in sent[::2]] == [401, 403]
-        sent.clear()
-
-
-async def test_an_identity_that_is_not_found_in_time_is_nobodys() -> None:
-    async def never(scope: Any) -> str:
-        await anyio.sleep_forever()
-        return "alice"
-
-    async with client(app(agent_for, authenticate=never, body_timeout=0.05)) as ask:
-        error(await ask.post("/runs", json={"prompt": "hi"}), 503, "authenticate_timeout")
-
-
-async def test_an_identity_may_be_found_asynchronously() -> None:
-    async def authenticate(scope: Mapping[str, Any]) -> str | None:
-        await anyio.lowlevel.checkpoint()
-        return by_name(scope)
-
-    async with client(app(agent_for, authenticate=authenticate)) as ask:
-        error(await ask.post("/runs", json={"prompt": "hi"}), 401, "unauthenticated")
-        own = await ask.post("/runs", json={"prompt": "hi"}, headers={"x-name": "me"})
-        assert own.status_code == 200
-
-
-@pytest.mark.parametrize("given", [b"bytes", 7, ""])
-async def test_an_identity_that_is_no_text_serves_nobody(
-    given: Any, caplog: pytest.LogCaptureFixture
-) -> None:
-    async with client(app(agent_for, authenticate=lambda scope: given)) as ask:
-        error(await ask.post("/runs", json={"prompt": "hi"}), 500, "internal")
-    assert "authenticate must give a text" in caplog.text
-
-
-@pytest.mark.parametrize(
-    "peer", [("10.0.0.1", 1), ("2001:db8::1", 1), ("", 0), ("localhost", 1), ("127.0.0.1.evil", 1)]
-)
-async def test_without_authenticate_only_this_machine_is_answered(peer: tuple[str, int]) -> None:
-    async with client(app(agent_for), peer=peer) as ask:
-        error(await ask.get("/runs/x"), 403, "forbidden")
-
-
-@pytest.mark.parametrize("peer", ["127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1"])
-async def test_this_machine_has_many_addresses(peer: str) -> None:
-    async with client(app(agent_for), peer=(peer, 1)) as ask:
-        error(await ask.get("/runs/x"), 404, "not_found")
-
-
-@pytest.mark.parametrize(
-    "headers",
-    [
-        {"x-forwarded-for": "10.0.0.1"},
-        {"forwarded": "for=10.0.0.1"},
-        {"via": "1.1 proxy"},
-        {"x-real-ip": "127.0.0.1"},
-        {"x-forwarded-proto": "https"},
-        {"x-original-host": "localhost"},
-        {"cf-connecting-ip": "10.0.0.1"},
-        {"true-client-ip": "10.0.0.1"},
-        {"host": "evil.example"},
-        {"host": "localhost.evil.example"},
-        {"host": "127.0.0.1@evil.example"},
-        {"host": "localhost:80:80"},
-        {"host": "localhost/evil.example"},
-        {"host": ""},
-        {"origin": "https://evil.example"},
-        {"origin": "null"},
-        {"origin": "http://localhost:3000"},
-        {"origin": "https://localhost:8000"},
-        {"sec-fetch-site": "cross-site"},
-        {"sec-fetch-site": "same-site"},
-    ],
-    ids=repr,
-)
-@pytest.mark.parametrize("method", ["GET", "POST"])
-async def test_without_authenticate_pages_of_others_and_proxies_are_kept_out(
-    method: str, headers: dict[str, str]
-) -> None:
-    async with client(app(agent_for)) as ask:
-        error(await ask.request(method, "/runs/x/stop", headers=headers), 403, "forbidden")
-
-
-@pytest.mark.parametrize(
-    "headers",
-    [
-        {"host": "localhost"},
-        {"host": "127.0.0.1:8000", "origin": "http://127.0.0.1:8000"},
-        {"host": "[::1]:8000", "origin": "http://[::1]:8000"},
-        {"host": "LOCALHOST:8000", "origin": "http://localhost:8000"},
-        {"host": "app.localhost"},
-        {"origin": "http://localhost:5173", "sec-fetch-site": "same-site"},
-        {"sec-fetch-site": "same-origin"},
-        {"sec-fetch-site": "none"},
-    ],
-    ids=repr,
-)
-async def test_own_pages_and_allowed_ones_are_answered(headers: dict[str, str]) -> None:
-    served = app(agent_for, allowed_origins=["http://localhost:5173/"])
-    async with client(served) as ask:
-        assert (await ask.post("/runs", json={"prompt": "hi"}, headers=headers)).status_code == 200
-
-
 # Methods, paths, ids
 
 
@@ -501,91 +339,6 @@ async def test_an_order_to_stop_that_is_none(body: Any) -> None:
         error(response, 400, "invalid_body")
 
 
-# The server's own failures
-
-
-@pytest.mark.parametrize("failure", [RuntimeError, OSError, TimeoutError, ValueError])
-async def test_a_failing_application_is_an_error_without_its_words(
-    caplog: pytest.LogCaptureFixture, failure: type[Exception]
-) -> None:
-    def fails(identity: str) -> Any:
-        raise failure("postgres://user:password@db/")
-
-    async with client(app(fails)) as ask:
-        response = await ask.post("/runs", json={"prompt": "hi"})
-    error(response, 500, "internal")
-    assert "password" not in response.text
-    assert "password" in caplog.text
-
-
-async def test_a_failing_tool_is_told_without_its_words() -> None:
-    async with client(app(agent_for)) as ask:
-        response = await ask.post("/runs", json={"prompt": "crash"})
-        assert events(response)[-1]["kind"] == "run_failed"
-        history = await ask.get(f"/runs/{events(response)[0]['runId']}/messages")
-    assert "password" not in response.text
-    assert [message["role"] for message in history.json()] == ["user", "assistant"]
-
-
-async def test_a_failing_on_end_changes_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    def fails(identity: str, outcome: Any) -> None:
-        raise RuntimeError("no disk")
-
-    async with client(app(agent_for, on_end=fails)) as ask:
-        assert events(await ask.post("/runs", json={"prompt": "hi"}))[-1]["kind"] == "run_finished"
-    assert "no disk" in caplog.text
-
-
-async def test_at_the_bound_of_runs_nobody_begins_another() -> None:
-    served = app(agent_for, replay=MemoryReplay(max_runs=1))
-    async with client(served) as ask:
-        told = events(await ask.post("/runs", json={"prompt": "delete"}))
-        assert told[-1]["kind"] == "run_paused"
-        response = await ask.post("/runs", json={"prompt": "hi"})
-        error(response, 503, "busy")
-        assert response.headers["retry-after"] == "1"
-    async with client(app(agent_for, max_running=0)) as ask:
-        error(await ask.post("/runs", json={"prompt": "hi"}), 503, "busy")
-
-
-# Configuration
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"on_disconnect": "ignore"},
-        {"unsafe": "allow"},
-        {"seal_key": b"short"},
-        {"seal_key": []},
-        {"ping": 0},
-        {"ping": -1},
-        {"max_bytes": 0},
-        {"max_messages": 0},
-        {"max_running": -1},
-        {"body_timeout": 0},
-        {"send_timeout": -1},
-        {"shutdown_timeout": float("nan")},
-        {"policies": {"max_bytes": -1}},
-        {"policies": {"allowed_hosts": ["no host/"]}},
-    ],
-    ids=repr,
-)
-def test_an_option_out_of_range_is_refused(options: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=r"must be|key|host"):
-        app(agent_for, **options)
-
-
-def test_a_policy_that_there_is_not_is_refused() -> None:
-    with pytest.raises(TypeError, match="strip_everything"):
-        app(agent_for, policies={"strip_everything": True})
-
-
-def test_one_origin_is_not_several() -> None:
-    with pytest.raises(TypeError, match="collection"):
-        app(agent_for, allowed_origins="http://localhost")
-
-
 async def test_the_log_is_quiet_about_what_clients_do(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, logger="golem"):
         async with client(app(agent_for)) as ask:
@@ -607,20 +360,3 @@ async def test_other_scopes_are_declined() -> None:
     assert sent == [{"type": "websocket.close", "code": 1008}]
     with pytest.raises(ValueError, match="'mail'"):
         await app(agent_for)({"type": "mail"}, receive, send)
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"agent_for": Agent(ScriptedModel([]))}, "agent_for must be a function, not Agent"),
-        ({"authenticate": "token"}, "authenticate must be a function, not str"),
-        ({"on_end": []}, "on_end must be a function, not list"),
-        ({"replay": "runs.db"}, "replay must be a Replay, not str"),
-    ],
-    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
-)
-def test_what_is_no_function_and_no_record_is_refused_when_the_app_is_made(
-    options: dict[str, Any], said: str
-) -> None:
-    with pytest.raises(TypeError, match=f"^{said}$"):
-        app(**{"agent_for": agent_for, **options})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
@@ -15,17 +14,12 @@ from openai import AsyncOpenAI, InternalServerError
 
 from golem import Agent, load_history, tool, verify
 from golem.events import RunStopped, decode_event
-from golem.web.asgi import app, header
+from golem.web.asgi import app
 from golem.web.replay_sqlite import INTERRUPTED, SQLiteReplay
 from tests.web.agents import ANSWER, Ends, agent_for
-from tests.web.asking import client, error, events
+from tests.web.asking import JSON, by_name, client, error, events
 
 KEY = b"0123456789abcdef0123456789abcdef"
-JSON = {"content-type": "application/json"}
-
-
-def by_name(scope: Mapping[str, Any]) -> str | None:
-    return header(scope, "x-name") or None
 
 
 async def paused(ask: Any, prompt: str = "delete", **headers: str) -> str:
