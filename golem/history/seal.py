@@ -23,7 +23,8 @@ from msgspec.structs import replace
 from golem.codec import dump_message, load_message
 from golem.errors import HistoryError
 from golem.faults import checked
-from golem.messages import Message, SystemMessage
+from golem.glance import odd_places
+from golem.messages import AssistantMessage, Message, SystemMessage
 from golem.rawjson import canonical
 
 _DOMAIN: Final = b"golem-seal-1\x00"
@@ -201,8 +202,16 @@ def _loadable(message: Message, index: int) -> bytes:
 
 def _content(message: Message, index: int) -> bytes:
     """The canonical bytes of everything but the seal, unknown members included."""
+    bare = replace(message, seal="")
     with _placed(index):
-        return canonical(dump_message(replace(message, seal="")))
+        written = dump_message(bare)
+        return written if _is_golems_own(bare) else canonical(written)
+
+
+def _is_golems_own(message: Message) -> bool:
+    """Whether all of a message is written by golem: it embeds no JSON in another's spelling."""
+    asks = isinstance(message, AssistantMessage) and message.tool_calls
+    return not asks and not odd_places((message,))
 
 
 @contextmanager

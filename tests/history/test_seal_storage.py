@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import hmac
 import json
 import re
 from typing import Any
@@ -14,11 +17,13 @@ from golem import (
     Agent,
     AssistantMessage,
     Message,
+    SystemMessage,
     ToolCall,
     ToolMessage,
     UnknownMembers,
     UserMessage,
     dump_history,
+    dump_message,
     load_history,
     normalize_history,
 )
@@ -27,7 +32,7 @@ from golem.rawjson import canonical
 from golem.testing import ScriptedModel
 from tests.history.checks import same
 from tests.history.sealing import KEY, sealed
-from tests.strategies import json_text
+from tests.strategies import MESSAGES, json_text
 
 # Storage and other libraries
 
@@ -38,6 +43,17 @@ def as_go_writes(history: list[Message]) -> bytes:
     for char in "<>&\u2028\u2029":
         text = text.replace(char, f"\\u{ord(char):04x}")
     return text.encode()
+
+
+@given(MESSAGES)
+def test_what_is_sealed_is_the_canonical_json_of_a_message(message: Message) -> None:
+    """Whichever way it is come by: every version and language has to make the same seal."""
+    bare = replace(message, seal="")
+    before = b"aside" if isinstance(message, SystemMessage) else b"first"
+    body = b"golem-seal-1\0" + before + b"\0" + canonical(dump_message(bare))
+    code = base64.urlsafe_b64encode(hmac.new(KEY, body, hashlib.sha256).digest()).rstrip(b"=")
+    (made,) = seal([bare], KEY)
+    assert made.seal == f"{before.decode()}.{code.decode()}"
 
 
 @pytest.mark.parametrize(
