@@ -34,16 +34,14 @@ def compare(
 ) -> dict[str, Timing]:
     """How long one of the `units` takes that each contestant does when called.
 
-    With `warm` each does its work once before every sample, so that nobody pays for the pages of
-    memory that the one before has given back.
+    With `warm` each does its work once before every sample, so that nobody pays for what the one
+    before, or the garbage collector, has done to the processor's caches and to the pages of memory.
     """
     loops = {name: _loops(call) for name, call in contestants.items()}
     samples: dict[str, list[Timing]] = {name: [] for name in contestants}
     for _ in range(rounds):
         for name, call in contestants.items():
-            if warm:
-                call()
-            samples[name].append(_sample(call, loops[name], units))
+            samples[name].append(_sample(call, loops[name], units, warm=warm))
     return {name: _median(found) for name, found in samples.items()}
 
 
@@ -93,9 +91,11 @@ def _loops(call: Work) -> int:
     return max(1, round(SHORTEST / max(time.process_time() - started, 1e-7)))
 
 
-def _sample(call: Work, loops: int, units: int) -> Timing:
+def _sample(call: Work, loops: int, units: int, *, warm: bool = False) -> Timing:
     gc.collect()
     gc.disable()
+    if warm:
+        call()
     wall, cpu = time.perf_counter_ns(), time.process_time_ns()
     for _ in range(loops):
         call()
