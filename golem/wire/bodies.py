@@ -37,8 +37,11 @@ def is_packed(response: httpx.Response) -> bool:
 
     Compressed twice a chunk unfolds to a thousand times a thousand times its size.
     """
-    given = headers_of(response).get("content-encoding", "").lower().split(",")
-    codings = [coding for coding in map(str.strip, given) if coding not in ("", "identity")]
+    given = response.headers.get("content-encoding")
+    if not given:
+        return False
+    words = map(str.strip, given.lower().split(","))
+    codings = [coding for coding in words if coding not in ("", "identity")]
     return len(codings) > 1 or not set(codings) <= set(CODINGS.split(", "))
 
 

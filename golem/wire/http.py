@@ -410,7 +410,7 @@ async def _put_location_aside(response: httpx.Response) -> None:
 
     It does so although nothing is to be followed, and fails at an address that is none.
     """
-    if "location" in response.headers:
+    if response.is_redirect and "location" in response.headers:
         response.extensions["location"] = response.headers.pop("location")
 
 

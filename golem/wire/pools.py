@@ -5,6 +5,7 @@ Of an HTTP client only that it is made and closed is known here.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import AsyncGenerator, Callable
 from typing import Generic, Protocol, TypeVar
 from urllib.parse import urlsplit
@@ -83,6 +84,7 @@ class _OfLoop(Generic[C]):
                 await self.close(origin)
 
 
+@functools.lru_cache(maxsize=64)
 def _origin(url: str) -> str:
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}"
