@@ -2,7 +2,7 @@
 
 The only module that imports httpx, and the only one of the adapters' code that awaits. All
 there is of connections, timeouts, redirects, body limits and cancellation is here, and in
-``bodies`` and ``failures`` beside it; what a provider's bytes mean is in its dialect
+``bodies``, ``pools`` and ``failures`` beside it; what a provider's bytes mean is in its dialect
 (`golem.wire.protocols.WireDialect`), which a test can drive without a network.
 
 Connections belong to one event loop. There is one pool per loop and server, shared by every
@@ -72,6 +72,10 @@ _STALE_CONNECTIONS: Final = 3
 
 _CLOSED: Final = frozenset({"RemoteProtocolError", "ReadError", "WriteError"})
 """How a request fails whose connection was closed meanwhile."""
+
+
+_WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH"})
+"""Methods whose requests say how long their body is, also where there is none."""
 
 
 class HTTPModel:
@@ -324,7 +328,9 @@ class _OwnClient:
     ) -> httpx.Request:
         """What ``httpx.AsyncClient.build_request`` makes of it, at a third of the time."""
         address, host = _address(url)
-        named = {"host": host, "content-length": str(len(content))}
+        named = {"host": host}
+        if content or method in _WITH_BODY:
+            named["content-length"] = str(len(content))
         named |= self._always
         named |= {name.lower(): value for name, value in headers.items()}
         bounds = dict(zip(("connect", "read", "write", "pool"), timeout, strict=True))
