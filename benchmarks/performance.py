@@ -46,7 +46,7 @@ def main() -> None:
         "linear": lambda: linear.measure(messages * 100 if flags.full else 4 * messages, rounds),
         "corpus": lambda: corpus.measure(max(messages // 5, 20), rounds),
         "streaming": lambda: streaming.measure(max(messages // 5, 100), rounds),
-        "runs": lambda: runs.measure(rounds, 1_000 if flags.full else 100),
+        "runs": lambda: runs.measure(rounds, 100 if flags.quick else runs.CONCURRENT),
         "install": lambda: install.measure(rounds),
     }
     rows: list[Row] = []

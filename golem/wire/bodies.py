@@ -37,15 +37,24 @@ def is_packed(response: httpx.Response) -> bool:
 
     Compressed twice a chunk unfolds to a thousand times a thousand times its size.
     """
-    given = headers_of(response).get("content-encoding", "").lower().split(",")
-    codings = [coding for coding in map(str.strip, given) if coding not in ("", "identity")]
+    given = response.headers.get("content-encoding")
+    if not given:
+        return False
+    words = map(str.strip, given.lower().split(","))
+    codings = [coding for coding in words if coding not in ("", "identity")]
     return len(codings) > 1 or not set(codings) <= set(CODINGS.split(", "))
 
 
-async def read(response: httpx.Response, limit: int, *, cut: bool = False) -> bytes:
-    """The body, of which at most `limit` bytes are taken: `cut` there, or refused. Closes it."""
+async def read(
+    response: httpx.Response, limit: int, *, cut: bool = False, own: bool = False
+) -> bytes:
+    """The body, of which at most `limit` bytes are taken: `cut` there, or refused. Closes it.
+
+    `own`: see `Chunks`.
+    """
     body = bytearray()  # not a list of pieces: of a few bytes each they are many times their size
-    chunks = Chunks(response)
+    chunks = Chunks(response, own=own)
+    whole = False
     try:
         async for chunk in chunks:
             body += chunk
@@ -53,8 +62,13 @@ async def read(response: httpx.Response, limit: int, *, cut: bool = False) -> by
                 if cut:
                     break
                 raise too_large(limit)
+        else:
+            whole = True
     finally:
-        await close(response, chunks)
+        if whole and (own or response.is_closed):
+            await response.aclose()  # nothing is left to be closed, or httpcore shields it
+        else:
+            await close(response, chunks)
     return bytes(body[:limit] if len(body) > limit else body)
 
 
@@ -70,15 +84,15 @@ class Chunks:
     A decompressor that fails ends `aiter_bytes` and leaves what it read from where it was, or
     closes it and leaves what is beneath that: then nobody could end it any more.
 
-    `together`: in one what one read from the network brings. For httpx's own connections, where
-    nobody else reads meanwhile.
+    `own`: a connection of golem's own client, where nobody else reads meanwhile. What one read
+    from the network brings is given in one.
     """
 
     raw: AsyncIterator[bytes]
     _given: AsyncIterator[bytes]
 
-    def __init__(self, response: httpx.Response, *, together: bool = False) -> None:
-        network = response.extensions.get("network_stream") if together else None
+    def __init__(self, response: httpx.Response, *, own: bool = False) -> None:
+        network = response.extensions.get("network_stream") if own else None
         if network is not None and "content-encoding" not in response.headers:
             # What httpx would hand through two generators more, and count on the way.
             self._given = self.raw = Ready(

@@ -7,9 +7,8 @@ server said is quoted unless it is plainly what it should be: it may hold what i
 
 from __future__ import annotations
 
-import contextlib
 import re
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -134,18 +133,24 @@ def blanked(body: bytes, secrets: Iterable[str]) -> bytes:
     return body
 
 
-@contextlib.contextmanager
-def concealing(secrets: Sequence[str]) -> Generator[None]:
+class concealing:  # noqa: N801 - used as the function it is to its caller
     """Let no error that is raised inside quote `secrets`, those of its own request.
 
     A dialect knows what was sent last. Where each request has a token of its own, that may be
     another request's by the time that this one's answer is read.
     """
-    try:
-        yield
-    except ProviderError as error:
-        conceal(error, secrets)
-        raise
+
+    __slots__ = ("_secrets",)
+
+    def __init__(self, secrets: Sequence[str]) -> None:
+        self._secrets = secrets
+
+    def __enter__(self) -> None:
+        """Nothing is raised yet."""
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if isinstance(error, ProviderError):
+            conceal(error, self._secrets)
 
 
 def conceal(error: ProviderError, secrets: Iterable[str]) -> None:

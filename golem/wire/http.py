@@ -2,7 +2,7 @@
 
 The only module that imports httpx, and the only one of the adapters' code that awaits. All
 there is of connections, timeouts, redirects, body limits and cancellation is here, and in
-``bodies`` and ``failures`` beside it; what a provider's bytes mean is in its dialect
+``bodies``, ``pools`` and ``failures`` beside it; what a provider's bytes mean is in its dialect
 (`golem.wire.protocols.WireDialect`), which a test can drive without a network.
 
 Connections belong to one event loop. There is one pool per loop and server, shared by every
@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import http.cookiejar
 import math
 import ssl
 import sys
@@ -29,7 +28,6 @@ from typing import Any, Final, cast
 from urllib.parse import urlsplit
 
 import httpx
-from anyio.lowlevel import RunVar
 
 from golem.errors import ProtocolError, ProviderError, TransportError
 from golem.messages import Message
@@ -48,6 +46,7 @@ from golem.wire.failures import (
     unsendable,
 )
 from golem.wire.notes import taken
+from golem.wire.pools import Pools
 from golem.wire.protocols import HTTPCall as HTTPCall
 from golem.wire.protocols import HTTPClient as HTTPClient
 from golem.wire.protocols import StreamDecoder as StreamDecoder
@@ -73,6 +72,10 @@ _STALE_CONNECTIONS: Final = 3
 
 _CLOSED: Final = frozenset({"RemoteProtocolError", "ReadError", "WriteError"})
 """How a request fails whose connection was closed meanwhile."""
+
+
+_WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH"})
+"""Methods whose requests say how long their body is, also where there is none."""
 
 
 class HTTPModel:
@@ -140,7 +143,7 @@ class HTTPModel:
         decoder = self._wire.stream_decoder(request, headers_of(response))
         lost: TransportError | None = None
         left = MAX_BODY
-        chunks = Chunks(response, together=self._client is None)
+        chunks = Chunks(response, own=self._client is None)
         try:
             async for chunk in chunks:
                 left -= len(chunk)
@@ -175,7 +178,7 @@ class HTTPModel:
         new pool. A caller's own client is left alone.
         """
         if self._client is None:
-            await _pools_of_loop().close(_origin(self._wire.base_url))
+            await _pools.close(self._wire.base_url)
 
     @property
     def _host(self) -> str:
@@ -189,7 +192,7 @@ class HTTPModel:
     async def _whole(self, response: httpx.Response) -> tuple[Mapping[str, str], bytes]:
         """Headers and body of a successful response."""
         try:
-            body = await read(response, MAX_BODY)
+            body = await read(response, MAX_BODY, own=self._client is None)
         except self._failures as error:
             raise translated(error, self._host) from error
         return headers_of(response), body
@@ -217,10 +220,10 @@ class HTTPModel:
         request is on its way (llama.cpp's does so after every stream). Where no new connection
         was opened and nothing came back, that is what happened, and the call is sent again.
         """
-        client: HTTPClient | None = self._client
-        watched = client is None
+        watched = self._client is None
+        client: HTTPClient | _OwnClient | None = self._client
         if client is None:
-            client = await _pools_of_loop().client(_origin(self._wire.base_url))
+            client = await _pools.client(self._wire.base_url)
         failures: tuple[type[Exception], ...] = (*self._failures, ValueError)
         spare = _STALE_CONNECTIONS
         while True:
@@ -241,28 +244,26 @@ class HTTPModel:
 
     def _request(
         self,
-        client: HTTPClient,
+        client: HTTPClient | _OwnClient,
         call: HTTPCall,
         credentials: Mapping[str, str],
         opened: _Opened | None,
     ) -> Any:
         """`call` as a request of `client`, which tells `opened` of its connections."""
+        extensions: Any = {"trace": opened.note} if opened else None
         try:
-            request = client.build_request(
+            return client.build_request(
                 call.method,
                 call.url,
                 headers={**call.headers, **credentials},
                 content=call.body,
-                extensions={"trace": opened.note} if opened else None,
+                extensions=extensions,
                 **self._limits(),
             )
         except self._failures as error:
             raise translated(error, self._host) from error
         except ValueError as error:  # a name that no IDN is, a header that is no ASCII
             raise unsendable(self._host) from error
-        if opened:
-            request.stream = _Body(call.body)
-        return request
 
     def _limits(self) -> dict[str, Any]:
         if self._timeout is None and self._client is not None:
@@ -303,7 +304,57 @@ class _Opened:
             self.connection = True
 
 
-class _Body(httpx.ByteStream):
+class _OwnClient:
+    """golem's own client: httpx's, without what the requests of a model have no use for.
+
+    Takes and gives what an httpx-compatible client does (`golem.wire.protocols.HTTPClient`).
+    """
+
+    def __init__(self) -> None:
+        self._client = _new_client()
+        self._always = dict(self._client.headers)
+        self.send = self._client.send
+        self.aclose = self._client.aclose
+
+    def build_request(
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Mapping[str, str],
+        content: bytes,
+        extensions: Mapping[str, Any],
+        timeout: Sequence[float | None],
+    ) -> httpx.Request:
+        """What ``httpx.AsyncClient.build_request`` makes of it, at a third of the time."""
+        address, host = _address(url)
+        named = {"host": host}
+        if content or method in _WITH_BODY:
+            named["content-length"] = str(len(content))
+        named |= self._always
+        named |= {name.lower(): value for name, value in headers.items()}
+        bounds = dict(zip(("connect", "read", "write", "pool"), timeout, strict=True))
+        return httpx.Request(
+            method,
+            address,
+            headers=named,
+            stream=_Body(content),
+            extensions={**extensions, "timeout": bounds},
+        )
+
+
+@functools.lru_cache(maxsize=64)
+def _address(url: str) -> tuple[httpx.URL, str]:
+    """`url`, and what its Host header says.
+
+    Read once, which takes a twentieth of a request; a model asks for one or two. Raises
+    httpx.InvalidURL, and ValueError where the host is a name that no IDN is.
+    """
+    address = httpx.URL(url)
+    return address, address.netloc.decode("ascii") if address.host else ""
+
+
+class _Body(httpx.AsyncByteStream):
     """A request's body whose iterator is no generator.
 
     httpx's own is one, which httpcore leaves where it stood when a connection breaks while
@@ -311,7 +362,6 @@ class _Body(httpx.ByteStream):
     """
 
     def __init__(self, body: bytes) -> None:
-        super().__init__(body)
         self._body = body
 
     def __aiter__(self) -> AsyncIterator[bytes]:
@@ -342,23 +392,23 @@ def _ssl_context() -> ssl.SSLContext:
 def _new_client() -> httpx.AsyncClient:
     """A client with the proxies that the environment names, if it names any."""
     try:
-        return httpx.AsyncClient(
+        client = httpx.AsyncClient(
             verify=_ssl_context(),
             headers={"accept-encoding": CODINGS},
             follow_redirects=False,
-            cookies=http.cookiejar.CookieJar(_KeepsNothing()),
             event_hooks={"response": [_put_location_aside]},
         )
     except (ValueError, ImportError) as error:  # no proxy's address; SOCKS without its package
         reason = "the proxy that the environment names cannot be used"
         raise TransportError(reason, retryable=False) from error
+    # No cookie is kept: a pool is shared by all keys for its server, and a cookie is one's own.
+    # A jar that refuses each is asked for each, which takes as long as a tenth of a request.
+    setattr(client.cookies, "extract_cookies", _keep_nothing)  # noqa: B010  (a method by its type)
+    return client
 
 
-class _KeepsNothing(http.cookiejar.DefaultCookiePolicy):
-    """No cookie is kept: a pool is shared by all keys for its server, and a cookie is one's own."""
-
-    def set_ok(self, cookie: http.cookiejar.Cookie, request: object) -> bool:
-        return False
+def _keep_nothing(response: httpx.Response) -> None:
+    """The cookies of no response are kept."""
 
 
 async def _put_location_aside(response: httpx.Response) -> None:
@@ -366,62 +416,11 @@ async def _put_location_aside(response: httpx.Response) -> None:
 
     It does so although nothing is to be followed, and fails at an address that is none.
     """
-    if "location" in response.headers:
+    if response.is_redirect and "location" in response.headers:
         response.extensions["location"] = response.headers.pop("location")
 
 
-class _Pools:
-    """The clients of one event loop, one per server, closed when the loop ends.
-
-    Both backends close their async generators before they end, whoever still holds them. A
-    generator that waits at its ``yield`` is therefore the hook for "the loop ends", which
-    neither has otherwise; without it every script would leave sockets to the collector.
-    """
-
-    def __init__(self) -> None:
-        self._clients: dict[str, httpx.AsyncClient] = {}
-        self._guard: AsyncGenerator[None, None] | None = None
-
-    async def client(self, origin: str) -> httpx.AsyncClient:
-        client = self._clients.get(origin)
-        if client is None:
-            client = _new_client()
-            self._clients[origin] = client
-            if self._guard is None:
-                self._guard = self._until_the_loop_ends()
-                await self._guard.__anext__()
-        return client
-
-    async def close(self, origin: str) -> None:
-        client = self._clients.pop(origin, None)
-        if client is not None:
-            await client.aclose()
-
-    async def _until_the_loop_ends(self) -> AsyncGenerator[None, None]:
-        try:
-            yield
-        finally:
-            # The guard knows its loop: without it nothing here keeps a dead loop alive.
-            self._guard = None
-            for origin in list(self._clients):
-                await self.close(origin)
-
-
-_pools: Final[RunVar[_Pools]] = RunVar("golem.wire.http.pools")
-
-
-def _pools_of_loop() -> _Pools:
-    """The pools of the running event loop."""
-    pools = _pools.get(None)
-    if pools is None:
-        pools = _Pools()
-        _pools.set(pools)
-    return pools
-
-
-def _origin(url: str) -> str:
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc}"
+_pools: Final = Pools("golem.wire.http.pools", _OwnClient)
 
 
 # --- failures

@@ -39,7 +39,11 @@ class Ready:
 
     async def __anext__(self) -> bytes:
         if self._failure is not None:
-            raise self._failure
+            failure, self._failure = self._failure, None
+            try:
+                raise failure
+            finally:
+                del failure  # which knows this frame: nobody should be left to the collector
         step, self._step = self._step, None
         found: list[bytes] = [await (self._pieces.__anext__() if step is None else step)]
         try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -63,6 +65,23 @@ async def test_a_failure_comes_behind_what_came_before_it() -> None:
     assert await anext(ready) == b"ab!"
     with pytest.raises(OSError, match="gone"):
         await anext(ready)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_a_body_that_has_ended_leaves_nothing_to_the_collector(fails: bool) -> None:
+    network = Network(b"ab!" if fails else b"ab.")
+    pieces = framed(network, fails=fails)
+    held = weakref.ref(pieces)
+    ready = Ready(pieces, network)
+    gc.disable()
+    try:
+        assert len(await anext(ready)) == 3
+        with pytest.raises(OSError if fails else StopAsyncIteration):
+            await anext(ready)
+        del ready, pieces
+        assert held() is None
+    finally:
+        gc.enable()
 
 
 async def test_a_failing_read_fails_the_pull_that_waits_for_it() -> None:

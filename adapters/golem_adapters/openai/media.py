@@ -137,7 +137,7 @@ def image_in(item: Any) -> Part | None:
 
 def spoken(sounds: list[str]) -> tuple[Part, ...]:
     """The part for a spoken answer; its format is not in the answer, but in its first bytes."""
-    data = decoded(sounds)
+    data = decoded(sounds) if sounds else b""
     if not data:
         return ()
     kinds = (kind for head, kind in _SOUNDS if data.startswith(head))

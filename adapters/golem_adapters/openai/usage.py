@@ -31,4 +31,4 @@ def usage_of(counts: dict[str, Any]) -> Usage:
 
 
 def _count(value: object) -> int:
-    return max(whole(value) or 0, 0)
+    return 0 if value is None else max(whole(value) or 0, 0)
