@@ -8,17 +8,16 @@ processes and engines are elsewhere; everything here is pure.
 from __future__ import annotations
 
 import json
-import operator
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, TypedDict, Unpack
 
 from golem import rawjson
 from golem.codec import dump_history, load_history
+from golem.corpus.mend import is_same, mended
 from golem.corpus.report import CorpusTotal, LineReport, RejectedLine
-from golem.corpus.skim import is_sound
 from golem.errors import HistoryError
-from golem.history import HistoryRepair, normalize_history, sanitize_history
+from golem.history import HistoryRepair, sanitize_history
 from golem.messages import Message
 
 OnReport = Callable[[LineReport], object]
@@ -104,13 +103,11 @@ def sanitize_lines(
 
 def normalize_line(line: bytes, number: int) -> Outcome | None:
     """Normalize the history of one line."""
-    if is_sound(line):
+    made, repair = mended(line)
+    if made is None and not repair:
         return None
-    history = load_history(line)
-    messages, repair = normalize_history(history)
-    if not _is_same(history, messages):
-        line = dump_history(messages) + _line_break(line)
-    return Outcome(line, repair, LineReport(number, repair=repair) if repair else None)
+    made = line if made is None else made + _line_break(line)
+    return Outcome(made, repair, LineReport(number, repair=repair) if repair else None)
 
 
 def normalizer() -> Pass:
@@ -129,7 +126,7 @@ def sanitizer(options: SanitizeOptions) -> Pass:
     def sanitize_line(line: bytes, number: int) -> Outcome | None:
         history = load_history(line)
         messages, found = sanitize_history(history, **options)
-        changed = not _is_same(history, messages)
+        changed = not is_same(history, messages)
         respelled = not changed and not _is_plain(line, history)
         if changed or respelled:
             line = dump_history(messages) + _line_break(line)
@@ -236,10 +233,6 @@ def _as_line(line: bytes) -> bytes:
     if type(line) is not bytes:
         raise TypeError(f"a line is bytes, not {type(line).__name__}")
     return line
-
-
-def _is_same(before: Sequence[Message], after: Sequence[Message]) -> bool:
-    return len(before) == len(after) and all(map(operator.is_, before, after))
 
 
 def _line_break(line: bytes) -> bytes:

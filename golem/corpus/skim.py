@@ -1,11 +1,13 @@
-"""Whether a stored history needs a pass at all, told from a look that makes nothing of it.
+"""Whether a stored history needs a pass at all, told from a look that settles nothing.
 
 Most conversations of a corpus are sound, and what is sound is given back as the bytes it came in.
 The look is one decode by msgspec into the contract's own structs, with the same strictness: types,
-UTF-8 and unknown members are judged as `golem.load_history` judges them. Only calls are held raw
-and looked at here, since the check that makes a `ToolCall` costs more than all the rest.
+UTF-8 and unknown members are judged as `golem.load_history` judges them. Only the arguments of
+calls are held raw and looked at here, since the check that makes a `ToolCall` costs more than all
+the rest.
 
-False is no verdict: it sends the line to the pass itself, which knows every rule.
+None and False are no verdicts: they send a line to the pass itself, which knows every rule. What
+was read for the look becomes the history that the pass gets, so that nothing is read twice.
 """
 
 from __future__ import annotations
@@ -16,15 +18,29 @@ import msgspec
 from msgspec import Raw, Struct
 
 from golem import rawjson
-from golem.messages import Native, Part, SystemMessage, Thinking, ToolMessage, UserMessage
+from golem.messages import (
+    AssistantMessage,
+    Message,
+    Native,
+    Part,
+    SystemMessage,
+    Thinking,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
 
 _SMALL: Final = 2 * rawjson.MAX_DEPTH
 """An object of fewer bytes cannot be nested too deep."""
 
-_BRACE: Final = ord("{")
+_BRACE: Final = b"{"
+"""No JSON value begins with a greater byte, and nothing else with this one than an object."""
+
+_END: Final = SystemMessage()
+"""Stands behind the last message, so that there is always a next one to look at."""
 
 
-class SkimmedCall(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
+class SkimmedCall(Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fields=True):
     """A `ToolCall` whose arguments nobody has looked at."""
 
     id: str
@@ -37,6 +53,7 @@ class SkimmedAssistant(
     Struct,
     frozen=True,
     gc=False,
+    omit_defaults=True,
     forbid_unknown_fields=True,
     rename="camel",
     tag_field="role",
@@ -54,34 +71,67 @@ class SkimmedAssistant(
     seal: str = ""
 
 
-_decode = msgspec.json.Decoder(
-    list[SystemMessage | UserMessage | SkimmedAssistant | ToolMessage]
-).decode
+Skimmed = SystemMessage | UserMessage | SkimmedAssistant | ToolMessage
+
+_decode = msgspec.json.Decoder(list[Skimmed]).decode
+_REFUSED: Final = (msgspec.MsgspecError, RecursionError, UnicodeError)
 
 
-def is_sound(line: bytes) -> bool:
-    """Whether normalizing the history in `line` would change nothing and notice nothing.
-
-    True where every call has an id and a JSON object, and the results of each turn stand right
-    behind it in the order of its calls (contract §2.1), in a document without a flaw.
-    """
+def skim(line: bytes) -> list[Skimmed] | None:
+    """The messages in `line`; None where there is anything that only `load_history` may read."""
     try:
-        messages = _decode(line)
-    except (msgspec.MsgspecError, RecursionError, UnicodeError):
-        return False
-    ahead = iter(messages)
+        return _decode(line)
+    except _REFUSED:
+        return None
+
+
+def first_unsound(messages: list[Skimmed]) -> Skimmed | None:
+    """The first of `messages` that repair has to look at; None where it would find nothing.
+
+    What stands before it is sound: every call has an id and a JSON object, and the results of
+    each turn stand right behind it in the order of its calls (contract §2.1). It asks for tools,
+    or is a result that answers nothing before it.
+    """
+    ahead = iter([*messages, _END])
     for message in ahead:
         if type(message) is SkimmedAssistant:
             for call in message.tool_calls:
-                result = next(ahead, None)
+                result = next(ahead)
                 if type(result) is not ToolMessage or result.tool_call_id != call.id:
-                    return False
+                    return message
                 args = bytes(call.args)
-                if not call.id or args[0] != _BRACE:
-                    return False
+                if args < _BRACE or not call.id:
+                    return message
                 plain = len(args) < _SMALL and (args.isascii() or rawjson.is_utf8(args))
                 if not plain and not rawjson.is_object(args):
-                    return False
+                    return message
         elif type(message) is ToolMessage:
-            return False
-    return True
+            return message
+    return None
+
+
+def history_of(messages: list[Skimmed]) -> list[Message] | None:
+    """`messages` as `load_history` would have read them; None where it may see more in the line.
+
+    Arguments that are not UTF-8 are such a case, which it reads with more patience.
+    """
+    try:
+        return list(map(_settle, messages))
+    except _REFUSED:
+        return None
+
+
+def _settle(message: Skimmed) -> Message:
+    if not isinstance(message, SkimmedAssistant):
+        return message
+    calls = [ToolCall(c.id, c.name, c.args, c.signature) for c in message.tool_calls]
+    return AssistantMessage(
+        message.content,
+        parts=message.parts,
+        tool_calls=tuple(calls),
+        thinking=message.thinking,
+        native=message.native,
+        run_id=message.run_id,
+        conversation_id=message.conversation_id,
+        seal=message.seal,
+    )
