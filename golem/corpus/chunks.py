@@ -15,7 +15,7 @@ import msgspec
 from golem.corpus.lines import Pass, Tally
 from golem.corpus.report import CorpusTotal, LineReport, RejectedLine
 
-CHUNK: Final = 2**18
+CHUNK: Final = 2**20
 """Bytes read at a time. A chunk is as many whole lines as these hold, or one longer line."""
 
 _encode_lines = msgspec.json.Encoder().encode_lines

@@ -11,16 +11,27 @@ import stat
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import golem
 from golem import AssistantMessage, ToolCall, UserMessage
-from golem.corpus import CorpusError, CorpusTotal, normalize_jsonl, sanitize_jsonl
-from golem.corpus.chunks import CHUNK, Chunk, read_chunks
+from golem.corpus import (
+    CorpusError,
+    CorpusTotal,
+    LineReport,
+    RejectedLine,
+    normalize_jsonl,
+    normalize_lines,
+    sanitize_jsonl,
+)
+from golem.corpus.chunks import CHUNK, Chunk, read_chunks, worker
+from golem.corpus.lines import normalizer
 from golem.corpus.workers import work_in_processes
 from tests.corpus.killing import FATAL, WRONG, fatal_normalizer
+from tests.corpus.odd_lines import corpora
 
 SOUND = golem.dump_history([UserMessage("Look.")]) + b"\n"
 PENDING = (
@@ -161,6 +172,19 @@ def test_chunks_are_the_lines_in_order_wherever_they_are_cut(
         found += [(chunk.first_line + n, len(line.rstrip())) for n, line in enumerate(lines)]
     lines = [line.rstrip(b"\r\n") for line in io.BytesIO(content)]
     assert found == [(n, len(line)) for n, line in enumerate(lines, 1)]
+
+
+@given(corpora(), st.integers(1, 400))
+def test_lines_fare_alike_in_chunks_and_alone(content: bytes, size: int) -> None:
+    work = worker(normalizer, 10_000)
+    done = [work(chunk) for chunk in read_chunks(io.BytesIO(content), 10_000, size)]
+    reports: list[LineReport] = []
+    rejects: list[RejectedLine] = []
+    lines = normalize_lines(io.BytesIO(content), on_report=reports.append, on_reject=rejects.append)
+    assert b"".join(part.lines for part in done) == b"".join(lines)
+    for made, expected in [("reports", reports), ("rejects", rejects)]:
+        written = b"".join(getattr(part, made) for part in done)
+        assert written == msgspec.json.Encoder().encode_lines(expected)
 
 
 @pytest.mark.parametrize("workers", [1, 2])

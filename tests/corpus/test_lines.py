@@ -40,12 +40,12 @@ def broken(line: bytes) -> bytes:
     return b"\r\n" if line.endswith(b"\r\n") else b"\n"
 
 
-def whole(line: bytes) -> tuple[bytes, Any] | None:
-    """What loading, normalizing and dumping make of a line; None where it is no history."""
+def whole(line: bytes) -> tuple[bytes, Any] | HistoryError:
+    """What loading, normalizing and dumping make of a line; the error where it is no history."""
     try:
         history = golem.load_history(line)
-    except HistoryError:
-        return None
+    except HistoryError as error:
+        return error
     messages, report = golem.normalize_history(history)
     same = len(messages) == len(history) and all(map(lambda a, b: a is b, messages, history))
     return (line if same else golem.dump_history(messages) + broken(line)), report
@@ -57,9 +57,10 @@ def test_a_line_becomes_what_the_whole_pass_makes_of_it(line: bytes) -> None:
     rejects: list[RejectedLine] = []
     made = list(normalize_lines([line], on_report=reports.append, on_reject=rejects.append))
     expected = whole(line)
-    if expected is None:
-        assert (made, reports) == (([], []) if line.strip() else ([line], []))
-        assert len(rejects) == bool(line.strip())
+    if isinstance(expected, HistoryError):
+        content = line.rstrip(b"\r\n")
+        refused = [RejectedLine.of(1, str(expected), content)] if line.strip() else []
+        assert (made, reports, rejects) == ([] if refused else [line], [], refused)
     else:
         bytes_expected, repair = expected
         assert made == [bytes_expected]
@@ -74,9 +75,23 @@ def test_a_line_that_looks_sound_is_sound(line: bytes) -> None:
     skimmed = skim(line)
     if skimmed is not None and first_unsound(skimmed) is None:
         expected = whole(line)
-        assert expected is not None
+        assert not isinstance(expected, HistoryError)
         assert expected[0] is line
         assert not expected[1]
+
+
+def test_what_is_found_behind_a_sound_beginning_is_counted_from_the_first_message() -> None:
+    again = ToolMessage("seen again", tool_call_id="a", tool_name="look")
+    asked = AssistantMessage(tool_calls=(CALL,))
+    line = golem.dump_history([*golem.load_history(SOUND), again, asked, UserMessage("Well?")])
+    reports: list[LineReport] = []
+    [made] = normalize_lines([line], on_report=reports.append)
+    assert made == golem.dump_history(golem.normalize_history(golem.load_history(line))[0])
+    assert reports[0].repair is not None
+    assert [
+        (change.kind, change.input_index, change.output_index)
+        for change in reports[0].repair.changes
+    ] == [("dropped", 4, None), ("synthesized", 5, 5)]
 
 
 @given(LINES)
