@@ -12,8 +12,16 @@ from hypothesis import strategies as st
 
 import golem
 from golem import AssistantMessage, HistoryError, ToolCall, ToolMessage, UserMessage
-from golem.corpus import LineReport, RejectedLine, normalize_lines, sanitize_lines
+from golem.corpus import (
+    LineReport,
+    RejectedLine,
+    SanitizeOptions,
+    normalize_lines,
+    sanitize_lines,
+)
+from golem.corpus.mend import is_same
 from golem.corpus.skim import SkimmedAssistant, SkimmedCall, first_unsound, skim
+from golem.corpus.spelling import is_plain
 from golem.testing.strategies import ANY_HISTORY
 from tests.corpus.odd_lines import LINES
 
@@ -30,6 +38,18 @@ PENDING = golem.dump_history([UserMessage("Look."), AssistantMessage(tool_calls=
 CUT_OFF = SOUND.replace(b'{"at": 1}', b'"{\\"at\\": "')
 REPEATED = (
     b'[{"role":"user","content":"x","parts":[{"kind":"image","url":"file:///x"}],"parts":[]}]'
+)
+
+
+OPTIONS: st.SearchStrategy[SanitizeOptions] = st.builds(
+    SanitizeOptions,
+    **{
+        name: st.sampled_from([False, False, True])
+        for name in ("strip_identity", "strip_thinking", "strip_seals", "drop_invalid_parts")
+    },
+    allowed_hosts=st.sampled_from([None, None, ("e",)]),
+    max_messages=st.sampled_from([None, None, 0, 3]),
+    max_bytes=st.sampled_from([None, None, 0, 300]),
 )
 
 
@@ -108,6 +128,29 @@ def test_sanitizing_gives_what_the_whole_pass_gives_or_the_same_bytes(line: byte
         assert made == [golem.dump_history(messages) + broken(line)]
     assert bool(reports) >= bool(found)
     assert list(sanitize_lines(made)) == made
+
+
+@given(LINES, OPTIONS)
+def test_a_line_is_sanitized_as_its_history_is(line: bytes, options: SanitizeOptions) -> None:
+    reports: list[LineReport] = []
+    rejects: list[RejectedLine] = []
+    made = list(
+        sanitize_lines([line], on_report=reports.append, on_reject=rejects.append, **options)
+    )
+    try:
+        history = golem.load_history(line)
+        messages, found = golem.sanitize_history(history, **options)
+    except HistoryError as error:
+        content = line.rstrip(b"\r\n")
+        refused = [RejectedLine.of(1, str(error), content)] if line.strip() else []
+        assert (made, reports, rejects) == ([] if refused else [line], [], refused)
+        return
+    changed = not is_same(history, messages)
+    respelled = not changed and not is_plain(line, history)
+    rewritten = golem.dump_history(messages) + broken(line)
+    assert made == [rewritten if changed or respelled else line]
+    told = [LineReport(1, sanitized=found, respelled=respelled)] if found or respelled else []
+    assert (reports, rejects) == (told, [])
 
 
 @given(st.lists(ANY_HISTORY, max_size=4))
