@@ -12,7 +12,8 @@ was read for the look becomes the history that the pass gets, so that nothing is
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterator
+from typing import Final, cast
 
 import msgspec
 from msgspec import Raw, Struct
@@ -31,13 +32,10 @@ from golem.messages import (
 )
 
 _SMALL: Final = 2 * rawjson.MAX_DEPTH
-"""An object of fewer bytes cannot be nested too deep."""
+"""An object of fewer characters cannot be nested too deep."""
 
-_BRACE: Final = b"{"
-"""No JSON value begins with a greater byte, and nothing else with this one than an object."""
-
-_END: Final = SystemMessage()
-"""Stands behind the last message, so that there is always a next one to look at."""
+_BRACE: Final = "{"
+"""No JSON value begins with a greater character, and none but an object with this one."""
 
 
 class SkimmedCall(Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fields=True):
@@ -92,21 +90,25 @@ def first_unsound(messages: list[Skimmed]) -> Skimmed | None:
     each turn stand right behind it in the order of its calls (contract §2.1). It asks for tools,
     or is a result that answers nothing before it.
     """
-    ahead = iter([*messages, _END])
-    for message in ahead:
-        if type(message) is SkimmedAssistant:
-            for call in message.tool_calls:
-                result = next(ahead)
-                if type(result) is not ToolMessage or result.tool_call_id != call.id:
-                    return message
-                args = bytes(call.args)
-                if args < _BRACE or not call.id:
-                    return message
-                plain = len(args) < _SMALL and (args.isascii() or rawjson.is_utf8(args))
-                if not plain and not rawjson.is_object(args):
-                    return message
-        elif type(message) is ToolMessage:
-            return message
+    message: Skimmed | None = None
+    ahead = iter(messages)
+    results = cast("Iterator[ToolMessage]", ahead)
+    try:
+        for message in ahead:
+            if type(message) is SkimmedAssistant:
+                for call in message.tool_calls:
+                    if next(results).tool_call_id != call.id or not call.id:
+                        return message
+                    args = bytes(call.args).decode()
+                    if args < _BRACE:
+                        return message
+                    if len(args) >= _SMALL and not rawjson.is_object(bytes(call.args)):
+                        return message
+            elif type(message) is ToolMessage:
+                return message
+    except (StopIteration, AttributeError, UnicodeDecodeError):
+        # Nothing comes next; or what is no result, and has no such id; or the text is none.
+        return message
     return None
 
 
