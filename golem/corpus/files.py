@@ -45,7 +45,7 @@ def normalize_jsonl(
     names end in ``.gz`` are gzip. The outputs appear when they are complete, in place of what was
     there, and not at all when the pass fails or is interrupted; `dst` may be `src`.
 
-    Memory is a few chunks of 256 KiB for each worker, or of one line where that is longer. With
+    Memory is a few chunks of 1 MiB for each worker, or of one line where that is longer. With
     more than one worker the chunks are worked on by processes, started by spawning: a program
     that calls this has its own work under ``if __name__ == "__main__":``.
 

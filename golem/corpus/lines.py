@@ -7,18 +7,17 @@ processes and engines are elsewhere; everything here is pure.
 
 from __future__ import annotations
 
-import json
-import operator
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, TypedDict, Unpack
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final, NamedTuple, TypedDict, Unpack, cast
 
-from golem import rawjson
-from golem.codec import dump_history, load_history
+from golem.codec import dump_history, encode_json, load_history
+from golem.corpus.mend import is_same, mended
 from golem.corpus.report import CorpusTotal, LineReport, RejectedLine
-from golem.corpus.skim import is_sound
+from golem.corpus.skim import Skimmed, first_unsound, history_of, is_harmless, skim
+from golem.corpus.spelling import is_plain
 from golem.errors import HistoryError
-from golem.history import HistoryRepair, normalize_history, sanitize_history
+from golem.history import HistoryRepair, sanitize_history
 from golem.messages import Message
 
 OnReport = Callable[[LineReport], object]
@@ -104,13 +103,11 @@ def sanitize_lines(
 
 def normalize_line(line: bytes, number: int) -> Outcome | None:
     """Normalize the history of one line."""
-    if is_sound(line):
+    made, repair = mended(line)
+    if made is None and not repair:
         return None
-    history = load_history(line)
-    messages, repair = normalize_history(history)
-    if not _is_same(history, messages):
-        line = dump_history(messages) + _line_break(line)
-    return Outcome(line, repair, LineReport(number, repair=repair) if repair else None)
+    made = line if made is None else made + _line_break(line)
+    return Outcome(made, repair, LineReport(number, repair=repair) if repair else None)
 
 
 def normalizer() -> Pass:
@@ -125,12 +122,16 @@ def sanitizer(options: SanitizeOptions) -> Pass:
     """
     options = settled(options)
     sanitize_history([], **options)
+    looks = not any(_is_asked(options, name) for name in _OF_EVERY_MESSAGE)
 
     def sanitize_line(line: bytes, number: int) -> Outcome | None:
-        history = load_history(line)
+        skimmed = skim(line)
+        if looks and skimmed is not None and _is_settled(skimmed, line):
+            return None
+        history = _read(line, skimmed)
         messages, found = sanitize_history(history, **options)
-        changed = not _is_same(history, messages)
-        respelled = not changed and not _is_plain(line, history)
+        changed = not is_same(history, messages)
+        respelled = not changed and not is_plain(line, history)
         if changed or respelled:
             line = dump_history(messages) + _line_break(line)
         if not found and not respelled:
@@ -139,6 +140,29 @@ def sanitizer(options: SanitizeOptions) -> Pass:
         return Outcome(line, found.repair, report)
 
     return sanitize_line
+
+
+def _read(line: bytes, skimmed: list[Skimmed] | None) -> list[Message]:
+    history = None if skimmed is None else history_of(skimmed)
+    return load_history(line) if history is None else history
+
+
+_OF_EVERY_MESSAGE: Final = ("max_messages", "max_bytes", "strip_identity", "strip_thinking")
+"""Options for which it does not suffice to look for what sanitizing always looks at."""
+
+
+def _is_asked(options: SanitizeOptions, name: str) -> bool:
+    value = cast("Mapping[str, object]", options).get(name)
+    return value is not None and value is not False
+
+
+def _is_settled(skimmed: list[Skimmed], line: bytes) -> bool:
+    """Whether sanitizing would find nothing in `skimmed`, and `line` is how golem writes it."""
+    return (
+        is_harmless(skimmed)
+        and first_unsound(skimmed) is None
+        and encode_json(skimmed) == line.rstrip(b"\r\n")
+    )
 
 
 def settled(options: SanitizeOptions) -> SanitizeOptions:
@@ -238,37 +262,7 @@ def _as_line(line: bytes) -> bytes:
     return line
 
 
-def _is_same(before: Sequence[Message], after: Sequence[Message]) -> bool:
-    return len(before) == len(after) and all(map(operator.is_, before, after))
-
-
 def _line_break(line: bytes) -> bytes:
     if line.endswith(b"\r\n"):
         return b"\r\n"
     return b"\n" if line.endswith(b"\n") else b""
-
-
-# What readers may disagree about
-
-
-def _is_plain(line: bytes, history: list[Message]) -> bool:
-    """Whether every reader of `line` sees `history` in it.
-
-    What golem would write itself is plain. Otherwise the text has to say the same once it is
-    cleaned, and to name no member twice: some readers take the first, and golem the last.
-    """
-    if line.rstrip(b"\r\n") == dump_history(history):
-        return True
-    if not rawjson.is_utf8(line) or rawjson.without_lone_surrogates(line) != line:
-        return False
-    try:
-        json.loads(line, object_pairs_hook=_without_repeats)
-    except (ValueError, RecursionError):
-        return False
-    return True
-
-
-def _without_repeats(members: list[tuple[str, Any]]) -> None:
-    """Raise ValueError for a name that stands there twice."""
-    if len({name for name, _ in members}) < len(members):
-        raise ValueError("repeated member")

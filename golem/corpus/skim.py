@@ -1,30 +1,44 @@
-"""Whether a stored history needs a pass at all, told from a look that makes nothing of it.
+"""Whether a stored history needs a pass at all, told from a look that settles nothing.
 
 Most conversations of a corpus are sound, and what is sound is given back as the bytes it came in.
 The look is one decode by msgspec into the contract's own structs, with the same strictness: types,
-UTF-8 and unknown members are judged as `golem.load_history` judges them. Only calls are held raw
-and looked at here, since the check that makes a `ToolCall` costs more than all the rest.
+UTF-8 and unknown members are judged as `golem.load_history` judges them. Only the arguments of
+calls are held raw and looked at here, since the check that makes a `ToolCall` costs more than all
+the rest.
 
-False is no verdict: it sends the line to the pass itself, which knows every rule.
+None and False are no verdicts: they send a line to the pass itself, which knows every rule. What
+was read for the look becomes the history that the pass gets, so that nothing is read twice.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterator
+from typing import Final, cast
 
 import msgspec
 from msgspec import Raw, Struct
 
 from golem import rawjson
-from golem.messages import Native, Part, SystemMessage, Thinking, ToolMessage, UserMessage
+from golem.messages import (
+    AssistantMessage,
+    Message,
+    Native,
+    Part,
+    SystemMessage,
+    Thinking,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
 
 _SMALL: Final = 2 * rawjson.MAX_DEPTH
-"""An object of fewer bytes cannot be nested too deep."""
+"""An object of fewer characters cannot be nested too deep."""
 
-_BRACE: Final = ord("{")
+_BRACE: Final = "{"
+"""No JSON value begins with a greater character, and none but an object with this one."""
 
 
-class SkimmedCall(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
+class SkimmedCall(Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fields=True):
     """A `ToolCall` whose arguments nobody has looked at."""
 
     id: str
@@ -37,6 +51,7 @@ class SkimmedAssistant(
     Struct,
     frozen=True,
     gc=False,
+    omit_defaults=True,
     forbid_unknown_fields=True,
     rename="camel",
     tag_field="role",
@@ -54,34 +69,91 @@ class SkimmedAssistant(
     seal: str = ""
 
 
-_decode = msgspec.json.Decoder(
-    list[SystemMessage | UserMessage | SkimmedAssistant | ToolMessage]
-).decode
+Skimmed = SystemMessage | UserMessage | SkimmedAssistant | ToolMessage
+
+_decode = msgspec.json.Decoder(list[Skimmed]).decode
+_REFUSED: Final = (msgspec.MsgspecError, RecursionError, UnicodeError)
 
 
-def is_sound(line: bytes) -> bool:
-    """Whether normalizing the history in `line` would change nothing and notice nothing.
-
-    True where every call has an id and a JSON object, and the results of each turn stand right
-    behind it in the order of its calls (contract §2.1), in a document without a flaw.
-    """
+def skim(line: bytes) -> list[Skimmed] | None:
+    """The messages in `line`; None where there is anything that only `load_history` may read."""
     try:
-        messages = _decode(line)
-    except (msgspec.MsgspecError, RecursionError, UnicodeError):
-        return False
+        return _decode(line)
+    except _REFUSED:
+        return None
+
+
+def first_unsound(messages: list[Skimmed]) -> Skimmed | None:
+    """The first of `messages` that repair has to look at; None where it would find nothing.
+
+    What stands before it is sound: every call has an id and a JSON object, and the results of
+    each turn stand right behind it in the order of its calls (contract §2.1). It asks for tools,
+    or is a result that answers nothing before it.
+    """
+    message: Skimmed | None = None
     ahead = iter(messages)
-    for message in ahead:
-        if type(message) is SkimmedAssistant:
-            for call in message.tool_calls:
-                result = next(ahead, None)
-                if type(result) is not ToolMessage or result.tool_call_id != call.id:
-                    return False
-                args = bytes(call.args)
-                if not call.id or args[0] != _BRACE:
-                    return False
-                plain = len(args) < _SMALL and (args.isascii() or rawjson.is_utf8(args))
-                if not plain and not rawjson.is_object(args):
-                    return False
+    results = cast("Iterator[ToolMessage]", ahead)
+    try:
+        for message in ahead:
+            if type(message) is SkimmedAssistant:
+                for call in message.tool_calls:
+                    if next(results).tool_call_id != call.id or not call.id:
+                        return message
+                    args = bytes(call.args).decode()
+                    if args < _BRACE:
+                        return message
+                    if len(args) >= _SMALL and not rawjson.is_object(bytes(call.args)):
+                        return message
+            elif type(message) is ToolMessage:
+                return message
+    except (StopIteration, AttributeError, UnicodeDecodeError):
+        # Nothing comes next; or what is no result, and has no such id; or the text is none.
+        return message
+    return None
+
+
+def is_harmless(messages: list[Skimmed]) -> bool:
+    """Whether `messages` hold nothing but words, calls and results, thinking and ids.
+
+    Sanitizing drops none of these unless it is asked to strip ids or thinking, or to keep to a
+    limit; what repair does to them is another question.
+    """
+    for message in messages:
+        if type(message) is SystemMessage or message.seal:
+            return False
+        if type(message) is UserMessage:
+            if message.parts or not message.content:
+                return False
         elif type(message) is ToolMessage:
+            if message.parts:
+                return False
+        elif type(message) is SkimmedAssistant and (message.parts or message.native is not None):
             return False
     return True
+
+
+def history_of(messages: list[Skimmed]) -> list[Message] | None:
+    """`messages` as `load_history` would have read them; None where it may see more in the line.
+
+    Arguments that are not UTF-8 are such a case, which it reads with more patience.
+    """
+    try:
+        return list(map(_settle, messages))
+    except _REFUSED:
+        return None
+
+
+def _settle(message: Skimmed) -> Message:
+    if not isinstance(message, SkimmedAssistant):
+        return message
+    calls = [ToolCall(c.id, c.name, c.args, c.signature) for c in message.tool_calls]
+    return AssistantMessage(
+        message.content,
+        parts=message.parts,
+        tool_calls=tuple(calls),
+        thinking=message.thinking,
+        native=message.native,
+        run_id=message.run_id,
+        conversation_id=message.conversation_id,
+        seal=message.seal,
+    )

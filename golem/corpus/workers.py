@@ -56,7 +56,7 @@ class _Worker:
     def __init__(self, number: int, make: MakePass, max_line: int) -> None:
         context = multiprocessing.get_context("spawn")
         self._number = number
-        self._chunk = Chunk(1, b"")
+        self._chunk = Chunk(1, [])
         self._here, there = context.Pipe()
         self._process = context.Process(
             target=_serve, args=(there, make, max_line), name=f"golem corpus worker {number}"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 from hypothesis import strategies as st
 
-from golem import dump_history
-from golem.testing.strategies import ANY_HISTORY, HOSTILE_HISTORY
+from golem import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage, dump_history
+from golem.testing.strategies import ANY_HISTORY, ARGS, HOSTILE_HISTORY
 from tests.strategies import HISTORIES, json_text, mutated
 
 _BLANKS = st.sampled_from(["", "", "", " ", "\t", "\r", " \n "])
@@ -22,6 +24,7 @@ _STRINGS = st.sampled_from(
         '"\x00"',
     ]
 )
+_NO_STRINGS = st.sampled_from(["5", "-0.0", "1e400", "true", "[]", '["a"]', "{}", '{"a":"b"}'])
 _ROLES = st.sampled_from(
     ['"user"', '"assistant"', '"assistant"', '"tool"', '"tool"', '"system"', '"us\\u0065r"', "1"]
 )
@@ -59,7 +62,7 @@ def _object(draw: st.DrawFn, members: dict[str, st.SearchStrategy[str]], odd: bo
 def _message(draw: st.DrawFn, odd: bool) -> str:
     role = draw(_ROLES) if odd else draw(st.sampled_from(['"user"', '"assistant"', '"tool"']))
     members: dict[str, st.SearchStrategy[str]] = {"role": st.just(role)}
-    members["content"] = _STRINGS if odd else st.just('"x"')
+    members["content"] = _STRINGS | _NO_STRINGS if odd else st.just('"x"')
     if role == '"assistant"' and draw(st.booleans()):
         call = _object({"id": _STRINGS, "name": _STRINGS, "args": _ARGS}, odd)
         calls = st.lists(call, max_size=2).map(lambda found: f"[{','.join(found)}]")
@@ -81,11 +84,67 @@ def _array(draw: st.DrawFn) -> str:
     return f"{blank}[{','.join(messages)}]{blank}"
 
 
+@st.composite
+def _begun_well(draw: st.DrawFn) -> list[Message]:
+    """Turns in which nothing is wrong, and behind them what may use their ids again."""
+    history: list[Message] = []
+    stamps = {"run_id": draw(st.sampled_from(["", "r"])), "seal": draw(st.sampled_from(["", "s"]))}
+    for _ in range(draw(st.integers(1, 3))):
+        ids = draw(st.lists(st.sampled_from(["a", "b", "c", "caf\u00e9"]), max_size=3))
+        calls = tuple(ToolCall.of(call_id, "look", '{"at": "caf\u00e9"}') for call_id in ids)
+        history.append(AssistantMessage("\u2028", tool_calls=calls, **stamps))
+        history += [ToolMessage("seen", tool_call_id=call_id, **stamps) for call_id in ids]
+        history += draw(st.sampled_from([[], [UserMessage("And?", **stamps)]]))
+    return history + draw(_ANY)
+
+
+@st.composite
+def _cut_off_late(draw: st.DrawFn) -> list[Message]:
+    """Answered turns of which the arguments of one call may be anything."""
+    args = ["{}"] * draw(st.integers(1, 4))
+    args[draw(st.integers(0, len(args) - 1))] = draw(ARGS)
+    history: list[Message] = []
+    for place, text in enumerate(args):
+        history.append(AssistantMessage(tool_calls=(ToolCall.of(f"{place}", "look", text),)))
+        history.append(ToolMessage("seen", tool_call_id=f"{place}"))
+    return history
+
+
+@st.composite
+def _respelled(draw: st.DrawFn) -> bytes:
+    """A history as another library writes it: other escapes, white space, order of members."""
+    value = json.loads(dump_history(draw(_ANY | _begun_well() | _cut_off_late())))
+    text = json.dumps(
+        value,
+        ensure_ascii=draw(st.booleans()),
+        sort_keys=draw(st.booleans()),
+        indent=draw(st.sampled_from([None, None, 0, 1])),
+    )
+    return text.encode("utf-8", "surrogatepass")
+
+
+@st.composite
+def _spoiled(draw: st.DrawFn, texts: st.SearchStrategy[bytes]) -> bytes:
+    """Text that ends too early, or with something in it that does not belong there."""
+    text = draw(texts)
+    place = draw(st.integers(0, len(text)))
+    kept = text[place:] if draw(st.integers(0, 3)) else b""
+    return text[:place] + draw(_FOREIGN) + kept
+
+
 def _dumped(text: bytes) -> str:
     return text.decode()
 
 
-_OURS = (HISTORIES | ANY_HISTORY | HOSTILE_HISTORY).map(dump_history)
+_ANY = HISTORIES | ANY_HISTORY | HOSTILE_HISTORY
+_FOREIGN = st.sampled_from(
+    [
+        *(b"", b"\xff", b"\xc3", b"\xc0\x80", b"\xed\xa0\x80", "caf\u00e9".encode()),
+        *(b"\xef\xbb\xbf", b"\x00", b"\x1f", b"\n", b"\\", b'\\"', b"\\ud800", b"\\u00", b"NaN"),
+        *(b"1", b",", b"null", b'"', b"[", b"}", b',"x":1', b'"a":'),
+    ]
+)
+_OURS = (_ANY | _begun_well() | _cut_off_late()).map(dump_history)
 _BROKEN = st.sampled_from(
     [
         *(b"", b" ", b"\x0c", b"null", b"[]", b"{}", b"\x00", b"\xef\xbb\xbf[]", b"5"),
@@ -97,7 +156,19 @@ _BROKEN = st.sampled_from(
 _TEXTS = _array().map(lambda text: text.encode())
 
 LINES = st.tuples(
-    _OURS | _TEXTS | mutated(_OURS.map(_dumped)) | mutated(_array()) | _BROKEN,
+    _OURS
+    | _respelled()
+    | _TEXTS
+    | _spoiled(_OURS | _respelled())
+    | mutated(_OURS.map(_dumped))
+    | mutated(_array())
+    | _BROKEN,
     st.sampled_from([b"", b"\n", b"\r\n"]),
 ).map(b"".join)
 """A line with its line break, if it has one."""
+
+
+@st.composite
+def corpora(draw: st.DrawFn) -> bytes:
+    """A few such lines behind each other, where one without a break runs into the next."""
+    return b"".join(draw(LINES) for _ in range(draw(st.integers(0, 6))))

@@ -11,16 +11,27 @@ import stat
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import golem
 from golem import AssistantMessage, ToolCall, UserMessage
-from golem.corpus import CorpusError, CorpusTotal, normalize_jsonl, sanitize_jsonl
-from golem.corpus.chunks import CHUNK, Chunk, read_chunks
+from golem.corpus import (
+    CorpusError,
+    CorpusTotal,
+    LineReport,
+    RejectedLine,
+    normalize_jsonl,
+    normalize_lines,
+    sanitize_jsonl,
+)
+from golem.corpus.chunks import CHUNK, Chunk, read_chunks, worker
+from golem.corpus.lines import normalizer
 from golem.corpus.workers import work_in_processes
 from tests.corpus.killing import FATAL, WRONG, fatal_normalizer
+from tests.corpus.odd_lines import corpora
 
 SOUND = golem.dump_history([UserMessage("Look.")]) + b"\n"
 PENDING = (
@@ -156,11 +167,24 @@ def test_chunks_are_the_lines_in_order_wherever_they_are_cut(
 ) -> None:
     found: list[tuple[int, int]] = []
     for chunk in read_chunks(io.BytesIO(content), max_line, size):
-        assert len(chunk.lines) <= max_line + 2 * size + 2
-        lines = chunk.lines.splitlines() if not chunk.too_long else [b"x" * chunk.too_long]
-        found += [(chunk.first_line + n, len(line)) for n, line in enumerate(lines)]
+        assert sum(map(len, chunk.lines)) <= max_line + 2 * size + 2
+        lines = [b"x" * chunk.too_long] if chunk.too_long else chunk.lines
+        found += [(chunk.first_line + n, len(line.rstrip())) for n, line in enumerate(lines)]
     lines = [line.rstrip(b"\r\n") for line in io.BytesIO(content)]
     assert found == [(n, len(line)) for n, line in enumerate(lines, 1)]
+
+
+@given(corpora(), st.integers(1, 400))
+def test_lines_fare_alike_in_chunks_and_alone(content: bytes, size: int) -> None:
+    work = worker(normalizer, 10_000)
+    done = [work(chunk) for chunk in read_chunks(io.BytesIO(content), 10_000, size)]
+    reports: list[LineReport] = []
+    rejects: list[RejectedLine] = []
+    lines = normalize_lines(io.BytesIO(content), on_report=reports.append, on_reject=rejects.append)
+    assert b"".join(part.lines for part in done) == b"".join(lines)
+    for made, expected in [("reports", reports), ("rejects", rejects)]:
+        written = b"".join(getattr(part, made) for part in done)
+        assert written == msgspec.json.Encoder().encode_lines(expected)
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -205,7 +229,7 @@ def test_an_interrupted_pass_leaves_nothing_behind(
 
 
 def test_a_worker_that_dies_is_named(tmp_path: Path) -> None:
-    chunks = [Chunk(1, SOUND), Chunk(2, SOUND * 2), Chunk(4, FATAL), *[Chunk(5, SOUND)] * 9]
+    chunks = [Chunk(1, [SOUND]), Chunk(2, [SOUND] * 2), Chunk(4, [FATAL]), *[Chunk(5, [SOUND])] * 9]
     results = work_in_processes(2, fatal_normalizer, 1000, chunks)
     assert [next(results).lines, next(results).lines] == [SOUND, SOUND * 2]
     with pytest.raises(
@@ -216,14 +240,14 @@ def test_a_worker_that_dies_is_named(tmp_path: Path) -> None:
 
 
 def test_what_goes_wrong_in_a_worker_is_raised_here() -> None:
-    chunks = [Chunk(1, SOUND), Chunk(2, WRONG)]
+    chunks = [Chunk(1, [SOUND]), Chunk(2, [WRONG])]
     with pytest.raises(LookupError, match="a bug"):
         list(work_in_processes(2, fatal_normalizer, 1000, chunks))
     assert multiprocessing.active_children() == []
 
 
 def test_no_more_workers_are_started_than_there_is_work_for() -> None:
-    results = work_in_processes(50, fatal_normalizer, 1000, [Chunk(1, SOUND), Chunk(2, SOUND)])
+    results = work_in_processes(50, fatal_normalizer, 1000, [Chunk(1, [SOUND]), Chunk(2, [SOUND])])
     next(results)
     assert len(multiprocessing.active_children()) == 2
     results.close()

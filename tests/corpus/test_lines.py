@@ -12,8 +12,16 @@ from hypothesis import strategies as st
 
 import golem
 from golem import AssistantMessage, HistoryError, ToolCall, ToolMessage, UserMessage
-from golem.corpus import LineReport, RejectedLine, normalize_lines, sanitize_lines
-from golem.corpus.skim import SkimmedAssistant, SkimmedCall, is_sound
+from golem.corpus import (
+    LineReport,
+    RejectedLine,
+    SanitizeOptions,
+    normalize_lines,
+    sanitize_lines,
+)
+from golem.corpus.mend import is_same
+from golem.corpus.skim import SkimmedAssistant, SkimmedCall, first_unsound, skim
+from golem.corpus.spelling import is_plain
 from golem.testing.strategies import ANY_HISTORY
 from tests.corpus.odd_lines import LINES
 
@@ -33,6 +41,18 @@ REPEATED = (
 )
 
 
+OPTIONS: st.SearchStrategy[SanitizeOptions] = st.builds(
+    SanitizeOptions,
+    **{
+        name: st.sampled_from([False, False, True])
+        for name in ("strip_identity", "strip_thinking", "strip_seals", "drop_invalid_parts")
+    },
+    allowed_hosts=st.sampled_from([None, None, ("e",)]),
+    max_messages=st.sampled_from([None, None, 0, 3]),
+    max_bytes=st.sampled_from([None, None, 0, 300]),
+)
+
+
 def broken(line: bytes) -> bytes:
     """The line break at the end of a line."""
     if not line.endswith(b"\n"):
@@ -40,12 +60,12 @@ def broken(line: bytes) -> bytes:
     return b"\r\n" if line.endswith(b"\r\n") else b"\n"
 
 
-def whole(line: bytes) -> tuple[bytes, Any] | None:
-    """What loading, normalizing and dumping make of a line; None where it is no history."""
+def whole(line: bytes) -> tuple[bytes, Any] | HistoryError:
+    """What loading, normalizing and dumping make of a line; the error where it is no history."""
     try:
         history = golem.load_history(line)
-    except HistoryError:
-        return None
+    except HistoryError as error:
+        return error
     messages, report = golem.normalize_history(history)
     same = len(messages) == len(history) and all(map(lambda a, b: a is b, messages, history))
     return (line if same else golem.dump_history(messages) + broken(line)), report
@@ -57,9 +77,10 @@ def test_a_line_becomes_what_the_whole_pass_makes_of_it(line: bytes) -> None:
     rejects: list[RejectedLine] = []
     made = list(normalize_lines([line], on_report=reports.append, on_reject=rejects.append))
     expected = whole(line)
-    if expected is None:
-        assert (made, reports) == (([], []) if line.strip() else ([line], []))
-        assert len(rejects) == bool(line.strip())
+    if isinstance(expected, HistoryError):
+        content = line.rstrip(b"\r\n")
+        refused = [RejectedLine.of(1, str(expected), content)] if line.strip() else []
+        assert (made, reports, rejects) == ([] if refused else [line], [], refused)
     else:
         bytes_expected, repair = expected
         assert made == [bytes_expected]
@@ -71,11 +92,26 @@ def test_a_line_becomes_what_the_whole_pass_makes_of_it(line: bytes) -> None:
 
 @given(LINES)
 def test_a_line_that_looks_sound_is_sound(line: bytes) -> None:
-    if is_sound(line):
+    skimmed = skim(line)
+    if skimmed is not None and first_unsound(skimmed) is None:
         expected = whole(line)
-        assert expected is not None
+        assert not isinstance(expected, HistoryError)
         assert expected[0] is line
         assert not expected[1]
+
+
+def test_what_is_found_behind_a_sound_beginning_is_counted_from_the_first_message() -> None:
+    again = ToolMessage("seen again", tool_call_id="a", tool_name="look")
+    asked = AssistantMessage(tool_calls=(CALL,))
+    line = golem.dump_history([*golem.load_history(SOUND), again, asked, UserMessage("Well?")])
+    reports: list[LineReport] = []
+    [made] = normalize_lines([line], on_report=reports.append)
+    assert made == golem.dump_history(golem.normalize_history(golem.load_history(line))[0])
+    assert reports[0].repair is not None
+    assert [
+        (change.kind, change.input_index, change.output_index)
+        for change in reports[0].repair.changes
+    ] == [("dropped", 4, None), ("synthesized", 5, 5)]
 
 
 @given(LINES)
@@ -92,6 +128,29 @@ def test_sanitizing_gives_what_the_whole_pass_gives_or_the_same_bytes(line: byte
         assert made == [golem.dump_history(messages) + broken(line)]
     assert bool(reports) >= bool(found)
     assert list(sanitize_lines(made)) == made
+
+
+@given(LINES, OPTIONS)
+def test_a_line_is_sanitized_as_its_history_is(line: bytes, options: SanitizeOptions) -> None:
+    reports: list[LineReport] = []
+    rejects: list[RejectedLine] = []
+    made = list(
+        sanitize_lines([line], on_report=reports.append, on_reject=rejects.append, **options)
+    )
+    try:
+        history = golem.load_history(line)
+        messages, found = golem.sanitize_history(history, **options)
+    except HistoryError as error:
+        content = line.rstrip(b"\r\n")
+        refused = [RejectedLine.of(1, str(error), content)] if line.strip() else []
+        assert (made, reports, rejects) == ([] if refused else [line], [], refused)
+        return
+    changed = not is_same(history, messages)
+    respelled = not changed and not is_plain(line, history)
+    rewritten = golem.dump_history(messages) + broken(line)
+    assert made == [rewritten if changed or respelled else line]
+    told = [LineReport(1, sanitized=found, respelled=respelled)] if found or respelled else []
+    assert (reports, rejects) == (told, [])
 
 
 @given(st.lists(ANY_HISTORY, max_size=4))
