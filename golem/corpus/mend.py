@@ -46,12 +46,7 @@ def _mended_from(sound: list[Skimmed], rest: list[Message]) -> tuple[bytes | Non
     """Repair `rest`, before which `sound` stands."""
     engine = Engine()
     engine.take_whole(cast("list[Message]", sound))
-    messages: list[Message] = []
-    index, end = 0, len(rest)
-    while (index := engine.pass_sound(rest, index, messages)) < end:
-        messages += engine.take(rest[index])
-        index += 1
-    messages += engine.close()
+    messages = [*engine.take_all(rest), *engine.close()]
     same = is_same(rest, messages)
     return None if same else encode_json([*sound, *messages]), engine.report
 
