@@ -11,7 +11,8 @@ import asyncio
 import gc
 import statistics
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from contextlib import contextmanager
 
 from msgspec import Struct
 
@@ -35,13 +36,14 @@ def compare(
     """How long one of the `units` takes that each contestant does when called.
 
     With `warm` each does its work once before every sample, so that nobody pays for what the one
-    before, or the garbage collector, has done to the processor's caches and to the pages of memory.
+    before has done to the processor's caches and to the pages of memory.
     """
     loops = {name: _loops(call) for name, call in contestants.items()}
     samples: dict[str, list[Timing]] = {name: [] for name in contestants}
-    for _ in range(rounds):
-        for name, call in contestants.items():
-            samples[name].append(_sample(call, loops[name], units, warm=warm))
+    with _frozen():
+        for _ in range(rounds):
+            for name, call in contestants.items():
+                samples[name].append(_sample(call, loops[name], units, warm=warm))
     return {name: _median(found) for name, found in samples.items()}
 
 
@@ -71,13 +73,29 @@ def compare_async(
             name: loops or _loops(driven(work, 1)) for name, work in contestants.items()
         }  # which warms them up as well
         samples: dict[str, list[Timing]] = {name: [] for name in contestants}
-        for _ in range(rounds):
-            for name, work in contestants.items():
-                once = driven(work, times[name])
-                samples[name].append(_sample(once, 1, units * times[name]))
+        with _frozen():
+            for _ in range(rounds):
+                for name, work in contestants.items():
+                    once = driven(work, times[name])
+                    samples[name].append(_sample(once, 1, units * times[name]))
         if close:
             driven(close, 1)()
     return {name: _median(found) for name, found in samples.items()}
+
+
+@contextmanager
+def _frozen() -> Generator[None]:
+    """The collector leaves alone what is there by now.
+
+    It runs before each sample. With half a million objects of imported libraries to walk through,
+    it would leave nothing of what is to be measured in the processor's caches.
+    """
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 def _loops(call: Work) -> int:

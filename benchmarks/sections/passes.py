@@ -17,8 +17,8 @@ from golem import AssistantMessage, Message
 
 def measure(messages: int, rounds: int) -> list[Row]:
     """Repair and sanitizing of `messages`, clean and with one in twenty damaged."""
-    clean = golem.load_history(histories.conversation(messages))
-    damaged = golem.load_history(histories.conversation(messages, damage=0.05))
+    clean = golem.load_history(histories.read(messages))
+    damaged = golem.load_history(histories.read(messages, damage=0.05))
     if any(a is not b for a, b in zip(golem.repair(clean), clean, strict=True)):
         raise SystemExit("repair does not give back the objects of a clean history")
     return [

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple, TypedDict, Unpack, cast
 
-from golem.codec import dump_history, encode_json, load_history
+from golem.codec import encode_json, load_history
 from golem.corpus.mend import is_same, mended
 from golem.corpus.report import CorpusTotal, LineReport, RejectedLine
 from golem.corpus.skim import Skimmed, first_unsound, history_of, is_harmless, skim
@@ -133,7 +133,8 @@ def sanitizer(options: SanitizeOptions) -> Pass:
         changed = not is_same(history, messages)
         respelled = not changed and not is_plain(line, history)
         if changed or respelled:
-            line = dump_history(messages) + _line_break(line)
+            # Sanitizing has found all members sound, and left none that only a check can judge.
+            line = encode_json(messages) + _line_break(line)
         if not found and not respelled:
             return None
         report = LineReport(number, sanitized=found, respelled=respelled)

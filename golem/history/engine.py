@@ -33,7 +33,7 @@ NO_RESULT: Final = (
 """The text of a synthesized result. Fixed for ever: it is part of prompts that are cached."""
 
 _END: Final = object()
-"""Stands for the message that does not come any more."""
+"""Stands for a message that does not come any more."""
 
 PLAIN: Final = (UserMessage, AssistantMessage, SystemMessage)
 
@@ -86,9 +86,11 @@ class Engine:
         settled: list[Message] = []
         ahead = iter(messages)
         start, end = 0, len(messages)
-        while doubtful := _pass_sound(ahead, self.open):
+        while (doubtful := _pass_sound(ahead, self.open)) is not _END:
             reached = end - length_hint(ahead)
-            sound = reached - doubtful
+            sound = reached - 1
+            while messages[sound] is not doubtful:
+                sound -= 1
             if sound > start:
                 settled += self.take_whole(messages[start:sound])
             for message in messages[sound:reached]:
@@ -205,8 +207,8 @@ class Engine:
             self._changes.append(change)
 
 
-def _pass_sound(ahead: Iterator[Any], opened: Container[str]) -> int:
-    """Read on while nothing needs repair; how many of the messages read last may, 0 at the end.
+def _pass_sound(ahead: Iterator[Any], opened: Container[str]) -> object:
+    """Read on while nothing needs repair; the message from which on something may, or `_END`.
 
     A turn whose results stand right behind it in call order is sound whatever surrounds it, as
     long as none of its ids is open. What is malformed, or only as good as text, is doubtful.
@@ -218,9 +220,8 @@ def _pass_sound(ahead: Iterator[Any], opened: Container[str]) -> int:
             calls: tuple[ToolCall, ...] = message.tool_calls
             if not calls:
                 continue
-            read = 1
             if type(calls) is not tuple:
-                return read
+                return message
             for call in calls:
                 result: Any = next(ahead, _END)
                 call_id = call.id
@@ -233,11 +234,10 @@ def _pass_sound(ahead: Iterator[Any], opened: Container[str]) -> int:
                     or type(result.tool_name) is not text
                     or (some_open and call_id in opened)
                 ):
-                    return read + (result is not _END)
-                read += 1
+                    return message
         elif role is not UserMessage and role is not SystemMessage:
-            return 1
-    return 0
+            return message
+    return _END
 
 
 def _are_plain(calls: Any) -> bool:

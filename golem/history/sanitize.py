@@ -248,9 +248,11 @@ class _Sieve:
         return True
 
     def report(self, repair: HistoryRepair) -> SanitizeReport:
-        changes = tuple(
-            replace(change, input_index=self.place(change.input_index)) for change in repair.changes
-        )
+        if self._gaps and repair:
+            changes = tuple(
+                replace(c, input_index=self.place(c.input_index)) for c in repair.changes
+            )
+            repair = replace(repair, changes=changes)
         return SanitizeReport(
             system_prompts=self._system_prompts,
             unsafe_parts=tuple(self._unsafe),
@@ -259,7 +261,7 @@ class _Sieve:
             emptied=tuple(self._emptied),
             identity_dropped=self._identity,
             thinking_dropped=self._thinking,
-            repair=replace(repair, changes=changes) if changes else repair,
+            repair=repair,
             claimed_conversation_ids=_ids(self._conversations),
             claimed_run_ids=_ids(self._runs),
             tool_results=self._tool_results,
