@@ -24,7 +24,7 @@ from golem.messages import Native, Part, Thinking
 
 def measure(messages: int, rounds: int) -> list[Row]:
     """Decode, encode, forward compatibility, memory, collection pauses."""
-    data = histories.history(messages)
+    data = histories.read(messages)
     history = golem.load_history(data)
     if golem.dump_history(history) != data:
         raise SystemExit("the codec does not give back what it read: nothing to measure")
@@ -138,7 +138,7 @@ def _forward(data: bytes, messages: int, rounds: int) -> Row:
 
 def _weights(messages: int) -> list[Row]:
     count = min(5 * messages, 50_000)
-    data = histories.history(count)
+    data = histories.read(count)
     loaders: dict[str, Callable[[], object]] = {"golem": lambda: golem.load_history(data)}
     loaders["json"] = lambda: json.loads(data)
     if peers.there("pydantic-ai"):

@@ -122,15 +122,17 @@ class Engine:
         if not _are_plain(message.tool_calls):
             self._require_sound(message)
         turn = _Turn(message, self._taken)
+        opened, unanswered = self.open, turn.unanswered
         for call in message.tool_calls:
-            if not call.id:
+            call_id = call.id
+            if not call_id:
                 turn.blank += 1
                 continue
-            if earlier := self.open.get(call.id):  # rule 4: reused, so it ends unanswered there
+            if earlier := opened.get(call_id):  # rule 4: reused, so it ends unanswered there
                 earlier.waiting -= 1
-            self.open[call.id] = turn
+            opened[call_id] = turn
             turn.waiting += 1
-            turn.unanswered[call.id] = turn.unanswered.get(call.id, 0) + 1
+            unanswered[call_id] = unanswered.get(call_id, 0) + 1
         self._taken += 1
         self._batch = turn
         self._window.append(turn)
@@ -203,8 +205,9 @@ class Engine:
         self, kind: ChangeKind, call_id: str, tool: str, given: int, returned: int | None = None
     ) -> None:
         if self._reporting:
-            change = Change(kind, clean_text(call_id), clean_text(tool), given, returned)
-            self._changes.append(change)
+            if not (call_id.isascii() and tool.isascii()):
+                call_id, tool = clean_text(call_id), clean_text(tool)
+            self._changes.append(Change(kind, call_id, tool, given, returned))
 
 
 def _pass_sound(ahead: Iterator[Any], opened: Container[str]) -> object:
@@ -243,9 +246,12 @@ def _pass_sound(ahead: Iterator[Any], opened: Container[str]) -> object:
 def _are_plain(calls: Any) -> bool:
     """Whether calls have at first sight the types that pairing relies on."""
     items: tuple[Any, ...] = calls
-    return type(calls) is tuple and all(
-        type(call) is ToolCall and type(call.id) is type(call.name) is str for call in items
-    )
+    if type(calls) is not tuple:
+        return False
+    for call in items:  # spelled out: a generator costs more than all it would look at
+        if type(call) is not ToolCall or type(call.id) is not str or type(call.name) is not str:
+            return False
+    return True
 
 
 class _Turn:
@@ -288,9 +294,11 @@ class _Turn:
         """The calls that got no result, in call order; of one id repeated, the last ones."""
         if not self.unanswered:
             return []
-        left = dict(self.unanswered)
+        calls, left = self.message.tool_calls, dict(self.unanswered)
+        if len(left) == len(calls):
+            return list(calls)
         found: list[ToolCall] = []
-        for call in reversed(self.message.tool_calls):
+        for call in reversed(calls):
             if left.get(call.id):
                 left[call.id] -= 1
                 found.append(call)
