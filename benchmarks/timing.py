@@ -19,7 +19,7 @@ from msgspec import Struct
 Work = Callable[[], object]
 AsyncWork = Callable[[], Awaitable[object]]
 
-SHORTEST = 0.004
+SHORTEST = 0.02
 """Seconds of CPU a sample takes at least: short work is repeated within one."""
 
 

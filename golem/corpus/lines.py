@@ -8,17 +8,15 @@ processes and engines are elsewhere; everything here is pure.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Final, NamedTuple, TypedDict, Unpack, cast
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple, TypedDict, Unpack
 
 from golem.codec import encode_json, load_history
 from golem.corpus.mend import is_same, mended
 from golem.corpus.report import CorpusTotal, LineReport, RejectedLine
-from golem.corpus.skim import Skimmed, first_unsound, history_of, is_harmless, skim
 from golem.corpus.spelling import is_plain
 from golem.errors import HistoryError
 from golem.history import HistoryRepair, sanitize_history
-from golem.messages import Message
 
 OnReport = Callable[[LineReport], object]
 OnReject = Callable[[RejectedLine], object]
@@ -122,48 +120,22 @@ def sanitizer(options: SanitizeOptions) -> Pass:
     """
     options = settled(options)
     sanitize_history([], **options)
-    looks = not any(_is_asked(options, name) for name in _OF_EVERY_MESSAGE)
 
     def sanitize_line(line: bytes, number: int) -> Outcome | None:
-        skimmed = skim(line)
-        if looks and skimmed is not None and _is_settled(skimmed, line):
-            return None
-        history = _read(line, skimmed)
+        history = load_history(line)
         messages, found = sanitize_history(history, **options)
+        # It has found all members sound, and left none that `dump_history` would have to judge.
+        written = encode_json(messages)
         changed = not is_same(history, messages)
-        respelled = not changed and not is_plain(line, history)
+        respelled = not changed and written != line.rstrip(b"\r\n") and not is_plain(line)
         if changed or respelled:
-            # Sanitizing has found all members sound, and left none that only a check can judge.
-            line = encode_json(messages) + _line_break(line)
+            line = written + _line_break(line)
         if not found and not respelled:
             return None
         report = LineReport(number, sanitized=found, respelled=respelled)
         return Outcome(line, found.repair, report)
 
     return sanitize_line
-
-
-def _read(line: bytes, skimmed: list[Skimmed] | None) -> list[Message]:
-    history = None if skimmed is None else history_of(skimmed)
-    return load_history(line) if history is None else history
-
-
-_OF_EVERY_MESSAGE: Final = ("max_messages", "max_bytes", "strip_identity", "strip_thinking")
-"""Options for which it does not suffice to look for what sanitizing always looks at."""
-
-
-def _is_asked(options: SanitizeOptions, name: str) -> bool:
-    value = cast("Mapping[str, object]", options).get(name)
-    return value is not None and value is not False
-
-
-def _is_settled(skimmed: list[Skimmed], line: bytes) -> bool:
-    """Whether sanitizing would find nothing in `skimmed`, and `line` is how golem writes it."""
-    return (
-        is_harmless(skimmed)
-        and first_unsound(skimmed) is None
-        and encode_json(skimmed) == line.rstrip(b"\r\n")
-    )
 
 
 def settled(options: SanitizeOptions) -> SanitizeOptions:

@@ -112,26 +112,6 @@ def first_unsound(messages: list[Skimmed]) -> Skimmed | None:
     return None
 
 
-def is_harmless(messages: list[Skimmed]) -> bool:
-    """Whether `messages` hold nothing but words, calls and results, thinking and ids.
-
-    Sanitizing drops none of these unless it is asked to strip ids or thinking, or to keep to a
-    limit; what repair does to them is another question.
-    """
-    for message in messages:
-        if type(message) is SystemMessage or message.seal:
-            return False
-        if type(message) is UserMessage:
-            if message.parts or not message.content:
-                return False
-        elif type(message) is ToolMessage:
-            if message.parts:
-                return False
-        elif type(message) is SkimmedAssistant and (message.parts or message.native is not None):
-            return False
-    return True
-
-
 def history_of(messages: list[Skimmed]) -> list[Message] | None:
     """`messages` as `load_history` would have read them; None where it may see more in the line.
 

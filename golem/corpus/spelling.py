@@ -6,18 +6,14 @@ import json
 from typing import Any
 
 from golem import rawjson
-from golem.codec import dump_history
-from golem.messages import Message
 
 
-def is_plain(line: bytes, history: list[Message]) -> bool:
-    """Whether every reader of `line` sees `history` in it.
+def is_plain(line: bytes) -> bool:
+    """Whether every reader of `line` sees in it what golem does.
 
-    What golem would write itself is plain. Otherwise the text has to say the same once it is
-    cleaned, and to name no member twice: some readers take the first, and golem the last.
+    The text has to say the same once it is cleaned, and to name no member twice: some readers take
+    the first, and golem the last.
     """
-    if line.rstrip(b"\r\n") == dump_history(history):
-        return True
     if not rawjson.is_utf8(line) or rawjson.without_lone_surrogates(line) != line:
         return False
     try:

@@ -32,9 +32,6 @@ NO_RESULT: Final = (
 )
 """The text of a synthesized result. Fixed for ever: it is part of prompts that are cached."""
 
-_END: Final = object()
-"""Stands for a message that does not come any more."""
-
 PLAIN: Final = (UserMessage, AssistantMessage, SystemMessage)
 
 
@@ -86,9 +83,10 @@ class Engine:
         settled: list[Message] = []
         ahead = iter(messages)
         start, end = 0, len(messages)
-        while (doubtful := _pass_sound(ahead, self.open)) is not _END:
+        while doubt := _pass_sound(ahead, self.open):
+            doubtful, behind = doubt
             reached = end - length_hint(ahead)
-            sound = reached - 1
+            sound = reached - (1 if behind is None else 2)  # `behind` may be the same object again
             while messages[sound] is not doubtful:
                 sound -= 1
             if sound > start:
@@ -210,8 +208,11 @@ class Engine:
             self._changes.append(Change(kind, call_id, tool, given, returned))
 
 
-def _pass_sound(ahead: Iterator[Any], opened: Container[str]) -> object:
-    """Read on while nothing needs repair; the message from which on something may, or `_END`.
+def _pass_sound(ahead: Iterator[Any], opened: Container[str]) -> tuple[object, object] | None:
+    """Read on while nothing needs repair; None at the end.
+
+    Otherwise the message from which on something may, and, where that is a turn, the last message
+    that was read behind it: no result of its next call.
 
     A turn whose results stand right behind it in call order is sound whatever surrounds it, as
     long as none of its ids is open. What is malformed, or only as good as text, is doubtful.
@@ -224,9 +225,9 @@ def _pass_sound(ahead: Iterator[Any], opened: Container[str]) -> object:
             if not calls:
                 continue
             if type(calls) is not tuple:
-                return message
+                return message, None
             for call in calls:
-                result: Any = next(ahead, _END)
+                result: Any = next(ahead, None)
                 call_id = call.id
                 if (
                     type(result) is not ToolMessage
@@ -237,10 +238,10 @@ def _pass_sound(ahead: Iterator[Any], opened: Container[str]) -> object:
                     or type(result.tool_name) is not text
                     or (some_open and call_id in opened)
                 ):
-                    return message
+                    return message, result
         elif role is not UserMessage and role is not SystemMessage:
-            return message
-    return _END
+            return message, None
+    return None
 
 
 def _are_plain(calls: Any) -> bool:

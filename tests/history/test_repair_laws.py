@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator, Coroutine, Iterator
 from typing import Any, TypeVar
 
 from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from golem import (
     AssistantMessage,
@@ -253,6 +255,12 @@ def test_the_input_is_left_alone(history: list[Message]) -> None:
     list(repair(iter(history)))
     assert same(kept, history)
     assert stored == dump_history(history)
+
+
+@given(ANY_HISTORY.filter(bool).flatmap(lambda h: st.lists(st.sampled_from(h), max_size=12)))
+def test_the_same_object_may_stand_in_several_places(history: list[Message]) -> None:
+    copies = [replace(message) for message in history]
+    assert normalize_history(history) == normalize_history(copies)
 
 
 @given(ANY_HISTORY)
