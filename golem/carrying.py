@@ -34,8 +34,13 @@ def current_task() -> Any:
 
 def asyncio_task() -> asyncio.Task[Any] | None:
     """The current task of asyncio; None on trio. Several times as fast as to ask sniffio."""
-    loop = running_loop()
-    return None if loop is None else sys.modules["asyncio"].current_task(loop)
+    loaded: Any = sys.modules.get("asyncio")
+    # Where the function is not there (yet: another thread is loading it), nobody runs on asyncio.
+    ask = getattr(loaded, "_get_running_loop", None)
+    if ask is None or (loop := ask()) is None:
+        return None
+    task: asyncio.Task[Any] | None = loaded.current_task(loop)
+    return task
 
 
 def running_loop() -> asyncio.AbstractEventLoop | None:

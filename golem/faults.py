@@ -58,6 +58,8 @@ def messages_in(history: Iterable[Message]) -> Iterable[Message]:
     asynchronous, a stored history. What an iterable of the caller's raises itself passes as it is.
     """
     given = type(history)
+    if given is list or given is tuple:
+        return history
     if issubclass(given, _STORED):  # whose items are no messages
         raise HistoryError(
             f"expected an iterable of messages, not {given.__name__}; load_history reads JSON"

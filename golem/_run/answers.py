@@ -19,6 +19,8 @@ from golem.rawjson import clean_text
 from golem.usage import Usage
 
 _REASONS: Final = frozenset(get_args(FinishReason))
+_NUMBERS: Final[frozenset[type]] = frozenset({int})
+_TEXTS: Final[frozenset[type]] = frozenset({str})
 
 
 def checked(answer: object) -> Response:
@@ -52,15 +54,21 @@ def _wrong_in(answer: Response) -> str:
     if answer.finish_reason not in _REASONS:
         return f"unknown finish reason {answer.finish_reason!r}"
     usage, details = answer.usage, answer.details
-    if not _is_all(usage, Usage, int):
+    if not _is_all(usage, Usage, _NUMBERS):
         return f"usage has to be a Usage of whole numbers, not {usage!r}"
-    if not _is_all(details, Details, str):
+    if not _is_all(details, Details, _TEXTS):
         return f"details have to be Details of texts, not {details!r}"
     return ""
 
 
-def _is_all(struct: object, kind: type[Usage | Details], member: type) -> bool:
-    return isinstance(struct, kind) and all(isinstance(each, member) for each in astuple(struct))
+def _is_all(struct: object, kind: type[Usage | Details], plain: frozenset[type]) -> bool:
+    """Whether it is of that kind, with members of plain types, or of subclasses of these."""
+    if not isinstance(struct, kind):
+        return False
+    members = astuple(struct)
+    return plain.issuperset(map(type, members)) or all(
+        isinstance(member, tuple(plain)) for member in members
+    )
 
 
 def _texts(message: AssistantMessage, details: Details) -> list[str]:
