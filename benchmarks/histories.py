@@ -2,7 +2,9 @@
 
 The mix: user text of about 200 characters, assistant text of about 400, in three of five
 exchanges an assistant turn with two tool calls (arguments of about 120 bytes, results of about
-300 characters), identity stamps on every message. `damage` is the share of messages that is
+300 characters), identity stamps on every message. Of a hundred words one is quoted, every other
+hundred has a letter beyond ASCII, and answers and results break their lines every 25 words.
+`damage` is the share of messages that is
 broken, in equal parts: result missing, result repeated, result of an unknown call, arguments cut
 off. Each kind strikes any call: of twenty messages with a `damage` of 0.05 one is broken, and so
 is a third of the turns with calls.
@@ -19,7 +21,8 @@ from typing import Any
 TEXT = """
 the agent reads each record and checks whether the total of a run stays below its limit
 before calling another tool so that results remain stable when a stream is cut short by
-the network or a user cancels café "quoted" a<b & c>d invoice ledger balance weather
+the network or a user cancels then history repair closes what is open with a neutral text
+invoice ledger balance quarter revenue report draft review branch merge server region weather
 """
 WORDS = TEXT.split()
 TOOLS = ("search_orders", "get_weather", "read_file", "query_ledger", "send_draft")
@@ -67,7 +70,7 @@ class _Writer:
             record.append({"role": "assistant", "toolCalls": calls})
             for call in calls:
                 record += self.results(call)
-        record.append({"role": "assistant", "content": self.text(400)})
+        record.append({"role": "assistant", "content": self.text(400, "\n")})
         run = self.id()
         for message in record:
             message |= {"runId": run, "conversationId": self.conversation}
@@ -85,7 +88,7 @@ class _Writer:
     def results(self, call: dict[str, Any]) -> list[dict[str, Any]]:
         result = {
             "role": "tool",
-            "content": self.text(300),
+            "content": self.text(300, "\n"),
             "toolCallId": call["id"],
             "toolName": call["name"],
         }
@@ -105,13 +108,22 @@ class _Writer:
         """Whether this call is damaged in one of the four ways; 1.2 calls in 3.8 messages are."""
         return self.damage > 0 and self.chance.random() < self.damage * 3.8 / 1.2 / 4
 
-    def text(self, length: int) -> str:
+    def text(self, length: int, after_some: str = "") -> str:
         words: list[str] = []
         size = 0
         while size < length:
-            words.append(self.chance.choice(WORDS))
+            words.append(self.word() + after_some * (self.chance.random() < 0.04))
             size += len(words[-1]) + 1
         return " ".join(words)
+
+    def word(self) -> str:
+        draw = self.chance.random()
+        if draw < 0.005:
+            return "café"
+        if draw < 0.008:
+            return "a<b & c>d"
+        word = self.chance.choice(WORDS)
+        return f'"{word}"' if draw < 0.018 else word
 
     def id(self) -> str:
         digits = f"{self.chance.getrandbits(128):032x}"
