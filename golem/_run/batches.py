@@ -52,7 +52,9 @@ class Batch:
         `checked` is what the check of each call came to. A call that may not be corrected any more
         is judged at once, without those before it: their effects would be for nothing.
         """
-        refused = [n for n, outcome in enumerate(checked) if isinstance(outcome, (Crashed, Rejected))]
+        refused = [
+            n for n, outcome in enumerate(checked) if isinstance(outcome, (Crashed, Rejected))
+        ]
         if not refused:  # nearly always
             return None
         counted = self._rejections.copy()

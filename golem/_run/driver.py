@@ -201,6 +201,7 @@ class Run:
         """Every event but the terminal one. Raises RunFailure for what ends the run early."""
         self._waiting.run_begins()
         machine, started = await self._start()
+        untold = machine.untold
         yield started
         failure: RunFailure | None = None
         while True:
@@ -215,8 +216,8 @@ class Run:
                 await self._journal.catch_up(machine)
             except RunFailure as ending:
                 failure = ending
-            for added in self._herald.added(machine.joined()):
-                yield added
+            while untold:
+                yield self._herald.added(untold)
             if failure is not None:
                 raise failure
             if command is None:

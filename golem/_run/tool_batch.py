@@ -79,8 +79,8 @@ class ToolBatch:
                 break
         self._machine.tools_replied()
         await self._journal.catch_up(self._machine)
-        for added in self._herald.added(self._machine.joined()):
-            yield added
+        while self._machine.untold:
+            yield self._herald.added(self._machine.untold)
         if batch.stopped_by is not None:
             call, canceled = batch.stopped_by
             yield self._herald.event(ev.RunCanceled, turn, call.id, call.name, canceled.reason)
