@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import aclosing
 from typing import (
     TYPE_CHECKING,
     Annotated,
@@ -273,15 +272,18 @@ async def _result_of(run: Run) -> Result[Any]:
     """Run to the end."""
     outside = inside.get()
     inside.set((*outside, (run, 0)))
+    events = run.events()
     try:
-        async with aclosing(run.events()) as events:
-            async for _ in events:
-                pass
+        async for _ in events:
+            pass
     finally:
-        inside.set(outside)
-    if run.result is None:
+        try:
+            await events.aclose()
+        finally:
+            inside.set(outside)
+    if (result := run.result) is None:
         raise AssertionError("a run that raised nothing has a result")
-    return run.result
+    return result
 
 
 def resolve_model(model: Model | str) -> Model:

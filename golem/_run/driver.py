@@ -10,7 +10,6 @@ batch of tools are carried out stands in ``model_turn`` and ``tool_batch``.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
 from typing import Any
 
 import anyio
@@ -166,16 +165,18 @@ class Run:
         """
         failure: RunFailure | None = None
         try:
+            steps = self._steps()
             try:
-                async with aclosing(self._steps()) as steps:
-                    async for event in steps:
-                        if self._plan.observers:
-                            await self._herald.show(event)
-                        yield event
+                async for event in steps:
+                    if self._plan.observers:
+                        await self._herald.show(event)
+                    yield event
             except RunFailure as ending:
                 failure = ending
             except Exception as unforeseen:  # noqa: BLE001 - from where nothing should fail
                 failure = RunFailure("loop", describe(unforeseen), unforeseen)
+            finally:  # spelled out here and below: `aclosing` is dear where all else is cheap
+                await steps.aclose()
             await self._waiting.remind()
         except GeneratorExit:
             await self.left()
@@ -213,7 +214,8 @@ class Run:
                 failure = ending
             # What there is to tell is told before the run ends by it, stored or not.
             try:
-                await self._journal.catch_up(machine)
+                if self._journal.kept:
+                    await self._journal.catch_up(machine)
             except RunFailure as ending:
                 failure = ending
             while untold:
@@ -225,14 +227,16 @@ class Run:
                     self._check_total(machine)
                     return
                 continue  # somebody spoke up while the answer was being told
+            steps = self._carry_out(machine, command)
             try:
-                async with aclosing(self._carry_out(machine, command)) as steps:
-                    async for event in steps:
-                        yield event
+                async for event in steps:
+                    yield event
             except StopNow:
                 machine.stop_now()
             except RunFailure as ending:
                 failure = ending
+            finally:
+                await steps.aclose()
 
     def _carry_out(self, machine: Machine, command: Command) -> AsyncGenerator[ev.Event, None]:
         plan, herald, waiting = self._plan, self._herald, self._waiting

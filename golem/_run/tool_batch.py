@@ -135,7 +135,7 @@ class ToolBatch:
                 ValueError("a call without an id cannot wait: nothing could answer it")
             )
         self._machine.tool_finished(place, outcome)
-        if not isinstance(outcome, Rejected):
+        if self._journal.kept and not isinstance(outcome, Rejected):
             await self._journal.write_result(self._machine, self._batch.result(place))
         if not isinstance(outcome, Returned):
             await pass_cancellation(before)  # which the tool may have made an outcome of
