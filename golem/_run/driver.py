@@ -31,12 +31,21 @@ from golem._run.journal import Journal
 from golem._run.machine import Machine
 from golem._run.model_turn import ModelTurn
 from golem._run.plan import Plan
-from golem._run.prepare import donated_conversation, prepare_history, start_machine
+from golem._run.prepare import (
+    Prepared,
+    donated_conversation,
+    fixed_instructions,
+    is_new,
+    prepare_history,
+    resolved_instructions,
+    start_machine,
+)
 from golem._run.rules import SayWhen, StopWhen, sooner
 from golem._run.tool_batch import ToolBatch
 from golem._run.waiting import StopNow, Waiting
 from golem.context import Charge, RunContext
 from golem.errors import ModelRetry, RunError, Stage
+from golem.history.report import NOTHING_REPAIRED
 from golem.ids import new_id
 from golem.messages import Message, UserMessage
 from golem.output import partial_json
@@ -259,19 +268,23 @@ class Run:
     async def _start(self) -> tuple[Machine, ev.RunStarted]:
         plan = self._plan
         try:
-            prepared = await self._waiting.on(prepare_history(plan))
+            if is_new(plan):
+                prepared = Prepared([], NOTHING_REPAIRED)
+            else:
+                prepared = await self._waiting.on(prepare_history(plan))
             self._herald.conversation_id = self._conversation(prepared.messages)
-            context: RunContext[Any] = RunContext(
-                deps=plan.deps,
-                run_id=self.run_id,
-                conversation_id=self.conversation_id,
-                messages=tuple(prepared.messages),
-            )
-            machine = await self._waiting.on(start_machine(plan, prepared, context))
+            instructions = await self._instructions(prepared)
         except TimeoutError as error:
             raise RunFailure("history", describe(error), error) from error
         except StopNow:
             raise RunFailure("canceled", "the run was stopped") from None
+        machine = start_machine(
+            plan,
+            prepared,
+            instructions,
+            run_id=self.run_id,
+            conversation_id=self.conversation_id,
+        )
         for message, when in self._queued:
             machine.enqueue(message, when)
         if self._stop is not None:
@@ -286,6 +299,21 @@ class Run:
             plan.parent_run_id,
             plan.parent_call_id,
         )
+
+    async def _instructions(self, prepared: Prepared) -> str:
+        plan = self._plan
+        fixed = fixed_instructions(plan)
+        if fixed is not None:  # nothing to wait for, but what a wait would raise at once
+            await self._waiting.remind()
+            self._waiting.check()
+            return fixed
+        context: RunContext[Any] = RunContext(
+            deps=plan.deps,
+            run_id=self.run_id,
+            conversation_id=self.conversation_id,
+            messages=tuple(prepared.messages),
+        )
+        return await self._waiting.on(resolved_instructions(plan, context))
 
     def _check_total(self, machine: Machine) -> None:
         """The total is for the run to its last pull: it strikes where words are the answer too."""
