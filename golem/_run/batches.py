@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from golem._run.commands import Canceled, Crashed, Deferred, Failed, Outcome, Rejected, Returned
-from golem.deferral import Pending, PendingCall
+from golem.deferral import NOTHING_PENDING, Pending, PendingCall
 from golem.errors import ModelRetry
 from golem.history.repair import no_result
 from golem.messages import ToolCall, ToolMessage
@@ -129,6 +129,8 @@ class Batch:
             for place, call in enumerate(self.calls)
             if isinstance(outcome := self._outcomes.get(place), Deferred)
         ]
+        if not calls:
+            return NOTHING_PENDING
         return Pending(
             approvals=tuple(call for call in calls if call.kind == "approval"),
             external=tuple(call for call in calls if call.kind == "external"),

@@ -78,7 +78,8 @@ class ToolBatch:
             if batch.decided:
                 break
         self._machine.tools_replied()
-        await self._journal.catch_up(self._machine)
+        if self._journal.kept:
+            await self._journal.catch_up(self._machine)
         while self._machine.untold:
             yield self._herald.added(self._machine.untold)
         if batch.stopped_by is not None:
@@ -100,6 +101,8 @@ class ToolBatch:
         except TimeoutError as error:
             raise RunFailure("tool", describe(error), error) from error
         self._batch.settle()
+        if not self._journal.kept:
+            return
         for place in group:  # a rejection is a result only now that it is known to be allowed
             if isinstance(self._batch.outcome(place), Rejected) and not self._batch.decided:
                 await self._journal.write_result(self._machine, self._batch.result(place))
