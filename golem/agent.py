@@ -282,6 +282,7 @@ class Agent(Generic[DepsT, OutputT]):
         )
 
     def _output_mode(self, model: Model) -> OutputMode:
+        """The agent's own, else the best that the model of the run has."""
         mode = self._options.get("output_mode")
         if mode is not None:
             return mode
