@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import aclosing
 from typing import (
     TYPE_CHECKING,
     Annotated,
@@ -18,6 +17,7 @@ from typing import (
 )
 
 from msgspec import Meta
+from msgspec.structs import replace
 
 from golem._run.driver import Run
 from golem._run.loops import inside_loop, runner
@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     OutputT = typing_extensions.TypeVar("OutputT", default=str)
 else:
     OutputT = TypeVar("OutputT")
+
+_UNRESOLVED: Final = get_args(Unresolved)
 
 MODELS: Final = "golem.models"
 """The entry-point group in which adapters register: a prefix, and a callable of the name."""
@@ -118,8 +120,9 @@ class Agent(Generic[DepsT, OutputT]):
                 raise ValueError(f"{option} must be at least {least}, got {given}")
         for option in ("on_event", "journal", "price", "history_processor", "request_processor"):
             _callable(option, options.get(option))
-        _timeouts(options.get("timeout"))
-        self._check(self._toolbox, options.get("limits", NO_LIMITS))
+        timeouts, limits = _timeouts(options.get("timeout")), options.get("limits", NO_LIMITS)
+        self._check(self._toolbox, limits)
+        self._plan = self._planned(timeouts, limits)
 
     def __repr__(self) -> str:
         return f"Agent({self._model!r})"
@@ -193,32 +196,72 @@ class Agent(Generic[DepsT, OutputT]):
 
         return Tool.from_function(delegate, name=name, description=description)
 
+    def _planned(self, timeouts: Timeouts, limits: UsageLimits) -> Plan:
+        """What all runs have in common that are not told otherwise; made and checked once."""
+        own = self._options
+        observer = own.get("on_event")
+        return Plan(
+            model=self._model,
+            toolbox=self._toolbox,
+            history=(),
+            prompt=None,
+            deps=None,
+            run_id="",
+            conversation_id="",
+            parent_run_id="",
+            parent_call_id="",
+            instructions=self._instructions,
+            processor=own.get("history_processor"),
+            request_processor=own.get("request_processor"),
+            observers=() if observer is None else (observer,),
+            settings=own.get("settings"),
+            output=self._output,
+            output_mode=own.get("output_mode", "tool"),
+            output_retries=own.get("output_retries", 0),
+            max_turns=own.get("max_turns", 10),
+            parallel=own.get("parallel_tool_calls", False),
+            limits=limits,
+            timeouts=timeouts,
+            retry=own.get("retry", "default"),
+            price=own.get("price"),
+            counter=own.get("counter"),
+            journal=own.get("journal"),
+            deferred=None,
+            unresolved="error",
+        )
+
     def _start(self, prompt: str | None, options: RunOptions[DepsT], *, streaming: bool) -> Run:
+        if options:
+            return Run(self._told(prompt, options), streaming=streaming)
+        asked, mode = _prompt(prompt, (), ()), self._output_mode(self._model)
+        return Run(replace(self._plan, prompt=asked, output_mode=mode), streaming=streaming)
+
+    def _told(self, prompt: str | None, options: RunOptions[DepsT]) -> Plan:
+        """The plan of a run with options of its own. Raises what `run` does where one is wrong."""
         check_options("a run", options, RunOptions.__optional_keys__)
         options = cast("RunOptions[DepsT]", _given(options))
-        own = self._options
+        own = self._plan
         for name in ("run_id", "conversation_id", "parent_run_id", "parent_call_id"):
             if not isinstance(options.get(name, ""), str):
                 raise TypeError(f"{name} must be text, not {type(options.get(name)).__name__}")
         history = list(messages_in(options.get("history", ())))
         model, tools = options.get("model"), options.get("tools")
         deferred, unresolved = options.get("deferred"), options.get("unresolved", "error")
-        if unresolved not in get_args(Unresolved):
-            raise ValueError(
-                f"unresolved must be one of {get_args(Unresolved)}, got {unresolved!r}"
-            )
+        if unresolved not in _UNRESOLVED:
+            raise ValueError(f"unresolved must be one of {_UNRESOLVED}, got {unresolved!r}")
         _require("deferred", deferred, DeferredResults)
         _callable("on_event", options.get("on_event"))
         _callable("journal", options.get("journal"))
         if deferred is not None:
             check_answers(history, deferred, unresolved)
-        limits = options.get("limits", own.get("limits", NO_LIMITS))
-        toolbox = self._toolbox if tools is None else Toolbox(_several("tools", tools))
-        self._check(toolbox, limits)
-        used = self._model if model is None else resolve_model(model)
-        native = getattr(used, "native_output", False) and not self._output.takes_text
-        default_mode: OutputMode = "native" if native else "tool"
-        plan = Plan(
+        limits = options.get("limits", own.limits)
+        toolbox = own.toolbox if tools is None else Toolbox(_several("tools", tools))
+        if toolbox is not own.toolbox or limits is not own.limits:
+            self._check(toolbox, limits)
+        used = own.model if model is None else resolve_model(model)
+        observer = options.get("on_event")
+        return replace(
+            own,
             model=used,
             toolbox=toolbox,
             history=history,
@@ -228,26 +271,23 @@ class Agent(Generic[DepsT, OutputT]):
             conversation_id=clean_text(options.get("conversation_id", "")),
             parent_run_id=options.get("parent_run_id", ""),
             parent_call_id=options.get("parent_call_id", ""),
-            instructions=self._instructions,
-            processor=own.get("history_processor"),
-            request_processor=own.get("request_processor"),
-            observers=[o for o in (own.get("on_event"), options.get("on_event")) if o is not None],
-            settings=_settings(options.get("settings", own.get("settings"))),
-            output=self._output,
-            output_mode=own.get("output_mode", default_mode),
-            output_retries=own.get("output_retries", 0),
-            max_turns=own.get("max_turns", 10),
-            parallel=own.get("parallel_tool_calls", False),
+            observers=own.observers if observer is None else (*own.observers, observer),
+            settings=_settings(options.get("settings", own.settings)),
+            output_mode=self._output_mode(used),
             limits=limits,
-            timeouts=_timeouts(options.get("timeout", own.get("timeout"))),
-            retry=own.get("retry", "default"),
-            price=own.get("price"),
-            counter=own.get("counter"),
-            journal=options.get("journal", own.get("journal")),
+            timeouts=_timeouts(options.get("timeout", own.timeouts)),
+            journal=options.get("journal", own.journal),
             deferred=deferred,
             unresolved=unresolved,
         )
-        return Run(plan, streaming=streaming)
+
+    def _output_mode(self, model: Model) -> OutputMode:
+        """The agent's own, else the best that the model of the run has."""
+        mode = self._options.get("output_mode")
+        if mode is not None:
+            return mode
+        native = getattr(model, "native_output", False) and not self._output.takes_text
+        return "native" if native else "tool"
 
     def _check(self, toolbox: Toolbox, limits: UsageLimits) -> None:
         """Raise ValueError or TypeError for options that are none or do not go together."""
@@ -273,15 +313,18 @@ async def _result_of(run: Run) -> Result[Any]:
     """Run to the end."""
     outside = inside.get()
     inside.set((*outside, (run, 0)))
+    events = run.events()
     try:
-        async with aclosing(run.events()) as events:
-            async for _ in events:
-                pass
+        async for _ in events:
+            pass
     finally:
-        inside.set(outside)
-    if run.result is None:
+        try:
+            await events.aclose()
+        finally:
+            inside.set(outside)
+    if (result := run.result) is None:
         raise AssertionError("a run that raised nothing has a result")
-    return run.result
+    return result
 
 
 def resolve_model(model: Model | str) -> Model:

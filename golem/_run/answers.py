@@ -72,9 +72,12 @@ def _is_all(struct: object, kind: type[Usage | Details], plain: frozenset[type])
 
 
 def _texts(message: AssistantMessage, details: Details) -> list[str]:
-    """The texts that a model gave: where surrogates may come in (contract §1)."""
+    """The texts that a model gave: where surrogates may come in (contract §1).
+
+    Not the arguments of calls: a call lets none in when it is made.
+    """
     texts = [message.content, *astuple(details)]
     texts += [thought.text for thought in message.thinking]
     for call in message.tool_calls:
-        texts += (call.id, call.name, call.args)
+        texts += (call.id, call.name)
     return texts

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from golem._run.commands import Canceled, Crashed, Deferred, Failed, Outcome, Rejected, Returned
-from golem.deferral import Pending, PendingCall
+from golem.deferral import NOTHING_PENDING, Pending, PendingCall
 from golem.errors import ModelRetry
 from golem.history.repair import no_result
 from golem.messages import ToolCall, ToolMessage
@@ -30,6 +30,7 @@ class Batch:
         self.stopped_by: tuple[ToolCall, Canceled] | None = None
         self._rejections = rejections
         self._outcomes: dict[int, Outcome] = {}
+        self._made: dict[int, ToolMessage] = {}
         self._judged = 0
 
     def groups(self, together: Callable[[ToolCall], bool]) -> list[list[int]]:
@@ -37,11 +38,12 @@ class Batch:
         groups: list[list[int]] = []
         joinable = False
         for place, call in enumerate(self.calls):
-            if joinable and together(call):
+            joining = together(call)
+            if joinable and joining:
                 groups[-1].append(place)
             else:
                 groups.append([place])
-            joinable = together(call)
+            joinable = joining
         return groups
 
     def doomed(self, checked: Sequence[object]) -> int | None:
@@ -50,16 +52,19 @@ class Batch:
         `checked` is what the check of each call came to. A call that may not be corrected any more
         is judged at once, without those before it: their effects would be for nothing.
         """
+        refused = [
+            n for n, outcome in enumerate(checked) if isinstance(outcome, (Crashed, Rejected))
+        ]
+        if not refused:  # nearly always
+            return None
         counted = self._rejections.copy()
-        for place, (call, outcome) in enumerate(zip(self.calls, checked, strict=True)):
-            key = call.name, False
-            if isinstance(outcome, Crashed) or (
-                isinstance(outcome, Rejected) and counted[key] >= outcome.budget
-            ):
+        for place in refused:
+            key, outcome = (self.calls[place].name, False), checked[place]
+            if not isinstance(outcome, Rejected) or counted[key] >= outcome.budget:
                 self._rejections.update(counted - self._rejections)
                 self._judged = place
                 return place
-            counted[key] += isinstance(outcome, Rejected)
+            counted[key] += 1
         return None
 
     @property
@@ -80,6 +85,8 @@ class Batch:
         if place in self._outcomes or self.complete or not 0 <= place < len(self.calls):
             raise TypeError(f"no outcome is due for call {place} of the batch")
         self._outcomes[place] = outcome
+        if isinstance(outcome, (Returned, Failed, Rejected)):
+            self._made[place] = _result(self.calls[place], outcome)
 
     def outcome(self, place: int) -> Outcome | None:
         """What the call at `place` came to, if it has."""
@@ -93,10 +100,7 @@ class Batch:
 
     def result(self, place: int) -> ToolMessage | None:
         """The result of the call at `place`, if its outcome is one."""
-        outcome = self._outcomes.get(place)
-        if not isinstance(outcome, (Returned, Failed, Rejected)):
-            return None
-        return _result(self.calls[place], outcome)
+        return self._made.get(place)
 
     @property
     def results(self) -> dict[int, ToolMessage]:
@@ -125,6 +129,8 @@ class Batch:
             for place, call in enumerate(self.calls)
             if isinstance(outcome := self._outcomes.get(place), Deferred)
         ]
+        if not calls:
+            return NOTHING_PENDING
         return Pending(
             approvals=tuple(call for call in calls if call.kind == "approval"),
             external=tuple(call for call in calls if call.kind == "external"),

@@ -51,6 +51,8 @@ class Calls:
 
     def rejections(self, tool_name: str) -> int:
         """How often this run has had calls of that tool rejected."""
+        if not self._rejections:
+            return 0
         return self._rejections[tool_name, True] + self._rejections[tool_name, False]
 
     def finish(self) -> Batch:

@@ -10,7 +10,6 @@ batch of tools are carried out stands in ``model_turn`` and ``tool_batch``.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
 from typing import Any
 
 import anyio
@@ -32,12 +31,21 @@ from golem._run.journal import Journal
 from golem._run.machine import Machine
 from golem._run.model_turn import ModelTurn
 from golem._run.plan import Plan
-from golem._run.prepare import donated_conversation, prepare_history, start_machine
+from golem._run.prepare import (
+    Prepared,
+    donated_conversation,
+    fixed_instructions,
+    is_new,
+    prepare_history,
+    resolved_instructions,
+    start_machine,
+)
 from golem._run.rules import SayWhen, StopWhen, sooner
 from golem._run.tool_batch import ToolBatch
 from golem._run.waiting import StopNow, Waiting
 from golem.context import Charge, RunContext
 from golem.errors import ModelRetry, RunError, Stage
+from golem.history.report import NOTHING_REPAIRED
 from golem.ids import new_id
 from golem.messages import Message, UserMessage
 from golem.output import partial_json
@@ -166,16 +174,18 @@ class Run:
         """
         failure: RunFailure | None = None
         try:
+            steps = self._steps()
             try:
-                async with aclosing(self._steps()) as steps:
-                    async for event in steps:
-                        if self._plan.observers:
-                            await self._herald.show(event)
-                        yield event
+                async for event in steps:
+                    if self._plan.observers:
+                        await self._herald.show(event)
+                    yield event
             except RunFailure as ending:
                 failure = ending
             except Exception as unforeseen:  # noqa: BLE001 - from where nothing should fail
                 failure = RunFailure("loop", describe(unforeseen), unforeseen)
+            finally:  # spelled out here and below: `aclosing` is dear where all else is cheap
+                await steps.aclose()
             await self._waiting.remind()
         except GeneratorExit:
             await self.left()
@@ -201,6 +211,7 @@ class Run:
         """Every event but the terminal one. Raises RunFailure for what ends the run early."""
         self._waiting.run_begins()
         machine, started = await self._start()
+        untold = machine.untold
         yield started
         failure: RunFailure | None = None
         while True:
@@ -212,11 +223,12 @@ class Run:
                 failure = ending
             # What there is to tell is told before the run ends by it, stored or not.
             try:
-                await self._journal.catch_up(machine)
+                if self._journal.kept:
+                    await self._journal.catch_up(machine)
             except RunFailure as ending:
                 failure = ending
-            for added in self._herald.added(machine.joined()):
-                yield added
+            while untold:
+                yield self._herald.added(untold)
             if failure is not None:
                 raise failure
             if command is None:
@@ -224,14 +236,16 @@ class Run:
                     self._check_total(machine)
                     return
                 continue  # somebody spoke up while the answer was being told
+            steps = self._carry_out(machine, command)
             try:
-                async with aclosing(self._carry_out(machine, command)) as steps:
-                    async for event in steps:
-                        yield event
+                async for event in steps:
+                    yield event
             except StopNow:
                 machine.stop_now()
             except RunFailure as ending:
                 failure = ending
+            finally:
+                await steps.aclose()
 
     def _carry_out(self, machine: Machine, command: Command) -> AsyncGenerator[ev.Event, None]:
         plan, herald, waiting = self._plan, self._herald, self._waiting
@@ -254,19 +268,23 @@ class Run:
     async def _start(self) -> tuple[Machine, ev.RunStarted]:
         plan = self._plan
         try:
-            prepared = await self._waiting.on(prepare_history(plan))
+            if is_new(plan):
+                prepared = Prepared([], NOTHING_REPAIRED)
+            else:
+                prepared = await self._waiting.on(prepare_history(plan))
             self._herald.conversation_id = self._conversation(prepared.messages)
-            context: RunContext[Any] = RunContext(
-                deps=plan.deps,
-                run_id=self.run_id,
-                conversation_id=self.conversation_id,
-                messages=tuple(prepared.messages),
-            )
-            machine = await self._waiting.on(start_machine(plan, prepared, context))
+            instructions = await self._instructions(prepared)
         except TimeoutError as error:
             raise RunFailure("history", describe(error), error) from error
         except StopNow:
             raise RunFailure("canceled", "the run was stopped") from None
+        machine = start_machine(
+            plan,
+            prepared,
+            instructions,
+            run_id=self.run_id,
+            conversation_id=self.conversation_id,
+        )
         for message, when in self._queued:
             machine.enqueue(message, when)
         if self._stop is not None:
@@ -281,6 +299,21 @@ class Run:
             plan.parent_run_id,
             plan.parent_call_id,
         )
+
+    async def _instructions(self, prepared: Prepared) -> str:
+        plan = self._plan
+        fixed = fixed_instructions(plan)
+        if fixed is not None:  # nothing to wait for, but what a wait would raise at once
+            await self._waiting.remind()
+            self._waiting.check()
+            return fixed
+        context: RunContext[Any] = RunContext(
+            deps=plan.deps,
+            run_id=self.run_id,
+            conversation_id=self.conversation_id,
+            messages=tuple(prepared.messages),
+        )
+        return await self._waiting.on(resolved_instructions(plan, context))
 
     def _check_total(self, machine: Machine) -> None:
         """The total is for the run to its last pull: it strikes where words are the answer too."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
@@ -71,10 +72,10 @@ class Herald:
         texts = map(clean_text, (delta.id, delta.name, delta.args))
         return self.event(ev.ToolCallDelta, delta.index, *texts)
 
-    def added(self, joined: Iterable[Added]) -> Iterator[ev.MessageAdded]:
-        """The events of messages that have joined the transcript."""
-        for place, message in joined:
-            yield self.event(ev.MessageAdded, message, place)
+    def added(self, untold: deque[Added]) -> ev.MessageAdded:
+        """The event of the first message that has joined the transcript and is untold."""
+        place, message = untold.popleft()
+        return self.event(ev.MessageAdded, message, place)
 
     async def show(self, event: ev.Event) -> None:
         """Show the event to every observer; what they raise is theirs.

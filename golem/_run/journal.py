@@ -22,11 +22,14 @@ _log = logging.getLogger("golem")
 class Journal:
     """Writes each message once, whichever of its moments comes first.
 
+    `kept`: there is somebody to hand them to. Without it nothing is written, whatever is asked.
+
     The prompt before the model is asked, an assistant turn before its tools start, a result as it
     finishes. Concatenated it is resume-ready history, and holds what `partial` holds.
     """
 
     def __init__(self, write: Write | None, waiting: Waiting) -> None:
+        self.kept = write is not None
         self._write = write
         self._waiting = waiting
         self._ahead: list[ToolMessage] = []  # results written before they joined

@@ -8,7 +8,7 @@ are given, there is no clock and no I/O here (contract §4.2, §4.4).
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from msgspec.structs import replace
@@ -118,9 +118,10 @@ class Machine:
         answered = self._accepted and not self._may_go_on
         return (answered or bool(self._pending)) and self._end is None
 
-    def joined(self) -> Iterator[Added]:
-        """The messages that have joined the transcript since this was last asked."""
-        return self._transcript.joined()
+    @property
+    def untold(self) -> deque[Added]:
+        """The messages that have joined the transcript, for the driver to take out."""
+        return self._transcript.untold
 
     @property
     def unwritten(self) -> deque[Message]:
@@ -158,7 +159,8 @@ class Machine:
         self._check_limits()  # a sub-agent may have crossed one
         if self._turn >= self._rules.max_turns:
             raise RunFailure("loop", f"model turn limit exceeded after {self._turn} turns")
-        self._transcript.add(self._steering.take("next_turn"))
+        if self._steering.waits:
+            self._transcript.add(self._steering.take("next_turn"))
         return CallModel(self._turn, self.messages)
 
     def _decode(self, answer: AssistantMessage) -> Command | None:
@@ -294,7 +296,8 @@ class Machine:
     @property
     def _may_go_on(self) -> bool:
         """Whether somebody has more to say, and the model a turn left to answer it."""
-        return bool(self.unsaid) and self._turn < self._rules.max_turns and self._stop is None
+        waits = self._steering.waits
+        return waits and self._turn < self._rules.max_turns and self._stop is None
 
     def _say_what_waits(self) -> None:
         self._transcript.add([*self._steering.take("next_turn"), *self._steering.take("idle")])

@@ -23,6 +23,7 @@ from golem._run.waiting import GRACE_SECONDS, StopNow, Waiting
 from golem.batching import batches_of
 from golem.closing import closable
 from golem.errors import ProtocolError
+from golem.history.bounds import TokenCounter
 from golem.history.repair import normalize_history
 from golem.limits import UsageLimitError
 from golem.model import Delta, Request, Response
@@ -214,7 +215,8 @@ class ModelTurn:
         """The model's turn is complete from here on, whatever becomes of its connection."""
         self._response = response = checked(answer)
         self._machine.model_replied(response)
-        await self._journal.catch_up(self._machine)
+        if self._journal.kept:
+            await self._journal.catch_up(self._machine)
 
     async def _request(self) -> Request:
         """The request as it goes out: processed, repaired, counted."""
@@ -235,15 +237,13 @@ class ModelTurn:
             output_schema=plan.output_schema,
             settings=plan.settings,
         )
-        await self._check_size(request)
+        if plan.counter is not None and plan.limits.per_request_input_tokens is not None:
+            await self._check_size(request, plan.counter, plan.limits.per_request_input_tokens)
         return request
 
-    async def _check_size(self, request: Request) -> None:
-        limit = self._plan.limits.per_request_input_tokens
-        if limit is None or self._plan.counter is None:
-            return
+    async def _check_size(self, request: Request, counter: TokenCounter, limit: int) -> None:
         try:
-            counted = told(self._plan.counter.count_tokens, request.messages, request.tools)
+            counted = told(counter.count_tokens, request.messages, request.tools)
             tokens = await self._waiting.on(counted, turn=True)
             crosses = tokens > limit
         except Exception as error:

@@ -70,6 +70,12 @@ async def prepare_history(plan: Plan) -> Prepared:
     return Prepared(kept, report, resumption)
 
 
+def is_new(plan: Plan) -> bool:
+    """Whether the run begins a conversation: with a prompt, and no history to be prepared."""
+    supplied = plan.history or plan.processor is not None or plan.deferred is not None
+    return not supplied and plan.prompt is not None
+
+
 def donated_conversation(messages: Sequence[Message]) -> str:
     """The conversation of the most recent identified message that is not a system message."""
     for message in reversed(messages):
@@ -80,21 +86,35 @@ def donated_conversation(messages: Sequence[Message]) -> str:
     return ""
 
 
-async def start_machine(plan: Plan, prepared: Prepared, context: RunContext[Any]) -> Machine:
-    """The machine of the run, its instructions resolved: once per run, static text first.
+def fixed_instructions(plan: Plan) -> str | None:
+    """The instructions where they are the agent's own texts; None where anything makes them."""
+    fixed = [text for text in plan.instructions if isinstance(text, str)]
+    if len(fixed) < len(plan.instructions) or plan.output_mode == "prompt":
+        return None
+    return _joined(fixed)
+
+
+async def resolved_instructions(plan: Plan, context: RunContext[Any]) -> str:
+    """The instructions of the run: once per run, static text first.
 
     Raises RunFailure (stage ``history``) for an instructions function that fails.
     """
     try:
-        instructions = await told(_resolve, plan, context)
+        return await told(_resolve, plan, context)
     except Exception as error:
         raise RunFailure("history", f"instructions: {describe(error)}", error) from error
+
+
+def start_machine(
+    plan: Plan, prepared: Prepared, instructions: str, *, run_id: str, conversation_id: str
+) -> Machine:
+    """The machine of the run."""
     system = [SystemMessage(instructions)] if instructions else []
     return Machine(
         head=[*system, *prepared.messages],
         prompt=plan.prompt,
-        run_id=context.run_id,
-        conversation_id=context.conversation_id,
+        run_id=run_id,
+        conversation_id=conversation_id,
         repair=prepared.repair,
         rules=Rules(
             output=plan.output,
@@ -138,7 +158,11 @@ async def _resolve(plan: Plan, context: RunContext[Any]) -> str:
         text = function(context)
         dynamic.append(_text_or_none(await text if inspect.isawaitable(text) else text))
     asked = plan.output.instructions if plan.output_mode == "prompt" and plan.output.shapes else ""
-    return clean_text("\n\n".join(filter(None, [*fixed, *dynamic, asked])))
+    return _joined([*fixed, *dynamic, asked])
+
+
+def _joined(texts: Iterable[str]) -> str:
+    return clean_text("\n\n".join(filter(None, texts)))
 
 
 def _text_or_none(text: object) -> str:

@@ -21,6 +21,11 @@ class Steering:
         """What was to be said and has not joined."""
         return [*self._waiting["next_turn"], *self._waiting["idle"]]
 
+    @property
+    def waits(self) -> bool:
+        """Whether there is any such message."""
+        return bool(self._waiting["next_turn"] or self._waiting["idle"])
+
     def enqueue(self, message: UserMessage, when: SayWhen) -> None:
         """One more."""
         self._waiting[when].append(message)

@@ -78,9 +78,10 @@ class ToolBatch:
             if batch.decided:
                 break
         self._machine.tools_replied()
-        await self._journal.catch_up(self._machine)
-        for added in self._herald.added(self._machine.joined()):
-            yield added
+        if self._journal.kept:
+            await self._journal.catch_up(self._machine)
+        while self._machine.untold:
+            yield self._herald.added(self._machine.untold)
         if batch.stopped_by is not None:
             call, canceled = batch.stopped_by
             yield self._herald.event(ev.RunCanceled, turn, call.id, call.name, canceled.reason)
@@ -100,6 +101,8 @@ class ToolBatch:
         except TimeoutError as error:
             raise RunFailure("tool", describe(error), error) from error
         self._batch.settle()
+        if not self._journal.kept:
+            return
         for place in group:  # a rejection is a result only now that it is known to be allowed
             if isinstance(self._batch.outcome(place), Rejected) and not self._batch.decided:
                 await self._journal.write_result(self._machine, self._batch.result(place))
@@ -135,7 +138,7 @@ class ToolBatch:
                 ValueError("a call without an id cannot wait: nothing could answer it")
             )
         self._machine.tool_finished(place, outcome)
-        if not isinstance(outcome, Rejected):
+        if self._journal.kept and not isinstance(outcome, Rejected):
             await self._journal.write_result(self._machine, self._batch.result(place))
         if not isinstance(outcome, Returned):
             await pass_cancellation(before)  # which the tool may have made an outcome of

@@ -138,9 +138,9 @@ class Ready:
     async def _invoke(self, context: RunContext[Any]) -> Any:
         tool = self._tool
         positional = (context,) if tool.takes_context else ()
-        bound = functools.partial(tool.function, *positional, **self._arguments)
         if tool.is_async:
-            return await bound()
+            return await tool.function(*positional, **self._arguments)
+        bound = functools.partial(tool.function, *positional, **self._arguments)
         (value,) = await self._in_thread(bound)
         return await value if inspect.isawaitable(value) else value
 

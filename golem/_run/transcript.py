@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 from msgspec.structs import replace
@@ -67,10 +67,10 @@ class Transcript:
         """Whether the pending turn of a resumed run has got results."""
         return bool(self._resolved)
 
-    def joined(self) -> Iterator[Added]:
-        """The messages that have joined since this was last asked."""
-        while self._untold:
-            yield self._untold.popleft()
+    @property
+    def untold(self) -> deque[Added]:
+        """The messages that have joined, for whoever tells of them to take out."""
+        return self._untold
 
     @property
     def unwritten(self) -> deque[Message]:
@@ -79,10 +79,9 @@ class Transcript:
 
     def add(self, messages: Iterable[M]) -> list[M]:
         """Messages join at the end; as they stand there."""
-        stamped = [self.stamp(message) for message in messages]
         end = self._end
+        stamped = [self._joining(message, end + n) for n, message in enumerate(messages)]
         self._added += stamped
-        self._join(end, stamped)
         return stamped
 
     def add_results(self, made: Mapping[int, ToolMessage]) -> dict[int, int]:
@@ -111,9 +110,8 @@ class Transcript:
             if had is None:
                 stands[ran[place]] = index
             if had is None or place in resumption.answered:
-                result = self.stamp(result)
+                result = self._joining(result, index)
                 self._resolved.append(result)
-                self._join(index, [result])
             self._slotted.append(result)
         return stands
 
@@ -133,9 +131,12 @@ class Transcript:
     def _end(self) -> int:
         return len(self._head) + len(self._slotted) + len(self._added)
 
-    def _join(self, place: int, messages: Sequence[Message]) -> None:
-        self._untold += [Added(place + n, message) for n, message in enumerate(messages)]
-        self._unwritten += messages
+    def _joining(self, message: M, place: int) -> M:
+        """The message with the run's ids, to stand there; to be told and written."""
+        stamped = self.stamp(message)
+        self._untold.append(Added(place, stamped))
+        self._unwritten.append(stamped)
+        return stamped
 
     def _open_slot(self, resumption: Resumption) -> None:
         asking = [n for n, message in enumerate(self._head) if message is resumption.asking]

@@ -45,6 +45,7 @@ class Waiting:
         self.timeouts = timeouts
         self._unbounded = timeouts == NO_TIMEOUTS
         self._stoppable = stoppable
+        self._free = self._unbounded and not stoppable  # nothing ever cuts a wait off
         self._deadline = NEVER
         self._turn_left: float | None = None
         self._stop_at = NEVER
@@ -91,12 +92,19 @@ class Waiting:
         if self._stop_at != NEVER and self._stop_at <= anyio.current_time():
             raise StopNow
 
-    async def on(self, awaitable: Awaitable[T], *, turn: bool = False, fragment: str = "") -> T:
+    def on(
+        self, awaitable: Awaitable[T], *, turn: bool = False, fragment: str = ""
+    ) -> Awaitable[T]:
         """What `awaitable` gives, within the total, the turn's allowance, a fragment's timeout.
 
         `fragment` names the latter: ``first_token`` or ``between_tokens``. Raises TimeoutError,
-        saying which timeout it was, and StopNow.
+        saying which timeout it was, and StopNow. To be awaited at once.
         """
+        if self._free and self._swallowed == self._stop_at == NEVER:  # a coroutine less
+            return self._wait(awaitable, NEVER)
+        return self._within(awaitable, turn, fragment)
+
+    async def _within(self, awaitable: Awaitable[T], turn: bool, fragment: str) -> T:
         if self._swallowed != NEVER:
             await self._remind_before(awaitable)
         bounds = {} if self._unbounded else dict(self._bounds(turn, fragment))
