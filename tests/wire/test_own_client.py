@@ -25,6 +25,7 @@ REQUESTS: tuple[dict[str, Any], ...] = (
     {"method": "POST", "content": b"", "headers": {}},
     {"method": "GET", "content": b"", "headers": {"x-one": "1"}},
     {"method": "DELETE", "content": b"{}", "headers": {}},
+    {"method": "post", "content": b"", "headers": {}},
     {"method": "POST", "content": b"{}", "headers": {"Accept": "text/event-stream", "Host": "g"}},
 )
 LIMITS = (10.0, 600.0, None, None)
@@ -52,6 +53,14 @@ async def test_an_address_that_is_none_is_one_every_time(url: str) -> None:
     for _ in range(2):
         with pytest.raises((httpx.InvalidURL, ValueError)):
             own.build_request("POST", url, headers={}, content=b"", extensions={}, timeout=LIMITS)
+    await own.aclose()
+
+
+@pytest.mark.parametrize("url", ["http:///v1", "http://", "h/v1", "/v1", ""])
+async def test_an_address_without_scheme_or_host_is_asked_for_nothing(url: str) -> None:
+    own = http._OwnClient()
+    with pytest.raises(httpx.UnsupportedProtocol):
+        own.build_request("POST", url, headers={}, content=b"", extensions={}, timeout=LIMITS)
     await own.aclose()
 
 
