@@ -213,7 +213,7 @@ def _pass_sound(ahead: Iterator[Any], opened: Container[str]) -> tuple[object, o
     """Read on while nothing needs repair; None at the end.
 
     Otherwise the message from which on something may, and, where that is a turn, the last message
-    that was read behind it: no result of its next call.
+    that was read behind it; None where there was no more.
 
     A turn whose results stand right behind it in call order is sound whatever surrounds it, as
     long as none of its ids is open. What is malformed, or only as good as text, is doubtful.

@@ -47,6 +47,16 @@ async def test_a_request_is_what_httpx_makes_of_it(url: str, given: dict[str, An
     await stock.aclose()
 
 
+async def test_of_two_spellings_of_a_name_the_last_is_sent() -> None:
+    own = http._OwnClient()
+    given = {"Authorization": "of the call", "authorization": "of the credentials"}
+    sent = own.build_request(
+        "POST", "http://h/v1", headers=given, content=b"", extensions={}, timeout=LIMITS
+    )
+    assert sent.headers.get_list("authorization") == ["of the credentials"]
+    await own.aclose()
+
+
 @pytest.mark.parametrize("url", ["http://xn--/v1", "http://h:port/v1", "http://h\x00/v1"])
 async def test_an_address_that_is_none_is_one_every_time(url: str) -> None:
     own = http._OwnClient()
