@@ -211,7 +211,7 @@ class ToolCall(_Contract, frozen=True, eq=False):
         """
         raw = self.raw
         if type(raw) is Raw:
-            text, size = utf_8_decode(raw)  # the cheapest look into it that proves it UTF-8
+            text, size = utf_8_decode(raw, None, True)  # the cheapest look that proves it UTF-8
             if 0 < size < _SMALL and text[0] == "{":
                 return
             held = _settle(bytes(raw))

@@ -122,6 +122,12 @@ def test_members_are_equal_when_they_are_written_alike() -> None:
     assert ToolCall.of("c", "n", "{}") != "c"
 
 
+@pytest.mark.parametrize("text", [b'{"a":"\xff"}', b'{"a":1}\xc3', b"{}\xf0\x9f\x98", b'"\xff"'])
+def test_the_raw_arguments_of_a_call_have_to_be_utf_8_to_the_end(text: bytes) -> None:
+    with pytest.raises(UnicodeDecodeError):
+        ToolCall("c", "n", Raw(text))
+
+
 def test_native_items_have_to_be_utf_8() -> None:
     with pytest.raises(ValueError, match="UTF-8"):
         Native("p", (Raw(b'"\xff"'),))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import BinaryIO, Final, NamedTuple
 
 import msgspec
@@ -17,6 +18,10 @@ from golem.corpus.report import CorpusTotal, LineReport, RejectedLine
 
 CHUNK: Final = 2**20
 """Bytes read at a time. A chunk is as many whole lines as these hold, or one longer line."""
+
+MOST_LINES: Final = 2**14
+"""Most lines of a chunk. Lines of a few bytes, and what is said of each, are many times as large
+in memory as in the file; conversations are longer than the 64 bytes at which this matters."""
 
 _encode_lines = msgspec.json.Encoder().encode_lines
 
@@ -68,8 +73,7 @@ def read_chunks(source: BinaryIO, max_line: int, size: int = CHUNK) -> Iterator[
     number = 1
     unfinished: list[bytes] = []  # the pieces of the line that has no end yet
     length = 0  # of that line; more than there is in the pieces once it is too long
-    while block := source.read(size):
-        lines = io.BytesIO(block).readlines()
+    for lines in _cut(source, size):
         rest = b"" if lines[-1].endswith(b"\n") else lines.pop()
         if lines and unfinished:
             end = lines[0]
@@ -91,6 +95,14 @@ def read_chunks(source: BinaryIO, max_line: int, size: int = CHUNK) -> Iterator[
         yield _too_long(number, length, unfinished, b"")
     elif length:
         yield Chunk(number, [b"".join(unfinished)])
+
+
+def _cut(source: BinaryIO, size: int) -> Iterator[list[bytes]]:
+    """The lines of `source`, some at a time; the last of some may end where the next ones begin."""
+    while block := source.read(size):
+        ahead = io.BytesIO(block)
+        while lines := list(islice(ahead, MOST_LINES)):
+            yield lines
 
 
 def _too_long(number: int, length: int, unfinished: list[bytes], end: bytes) -> Chunk:

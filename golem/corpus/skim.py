@@ -6,8 +6,9 @@ UTF-8 and unknown members are judged as `golem.load_history` judges them. Only t
 calls are held raw and looked at here, since the check that makes a `ToolCall` costs more than all
 the rest.
 
-None and False are no verdicts: they send a line to the pass itself, which knows every rule. What
-was read for the look becomes the history that the pass gets, so that nothing is read twice.
+Where `skim` or `history_of` has None, that is no verdict: it sends the line to the pass itself,
+which knows every rule. What was read for the look becomes the history that the pass gets, so that
+nothing is read twice.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ need not trouble the engine with, are in ``golem.history.repair``.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Sequence
 from operator import length_hint
 from typing import Any, Final
 
@@ -117,7 +117,7 @@ class Engine:
 
     def _ask(self, message: AssistantMessage) -> list[Message]:
         """Rule 1: an assistant message opens its calls that have an id."""
-        if not _are_plain(message.tool_calls):
+        if not _are_calls(message.tool_calls):
             self._require_sound(message)
         turn = _Turn(message, self._taken)
         opened, unanswered = self.open, turn.unanswered
@@ -138,14 +138,15 @@ class Engine:
 
     def _answer(self, message: ToolMessage) -> list[Message]:
         """Rules 1, 3, 5 and 6: what becomes of a result."""
-        call_id = message.tool_call_id
-        if not (type(call_id) is type(message.tool_name) is str):
+        call_id: Any = message.tool_call_id
+        tool_name: Any = message.tool_name
+        if not (isinstance(call_id, str) and isinstance(tool_name, str)):
             self._require_sound(message)
         turn = self.open.get(call_id) if call_id else self._batch
         index, self._taken = self._taken, self._taken + 1
         if turn is None or not turn.takes(call_id):
             # Rules 1, 3 and 6: answered before, asked nowhere before, or unpairable.
-            self._note("dropped", message.tool_call_id, message.tool_name, index)
+            self._note("dropped", call_id, tool_name, index)
             return []
         if self.pairs is not None:
             self.pairs.setdefault(turn.index, []).append(index)
@@ -212,7 +213,7 @@ def _pass_sound(ahead: Iterator[Any], opened: Container[str]) -> tuple[object, o
     """Read on while nothing needs repair; None at the end.
 
     Otherwise the message from which on something may, and, where that is a turn, the last message
-    that was read behind it: no result of its next call.
+    that was read behind it; None where there was no more.
 
     A turn whose results stand right behind it in call order is sound whatever surrounds it, as
     long as none of its ids is open. What is malformed, or only as good as text, is doubtful.
@@ -244,13 +245,17 @@ def _pass_sound(ahead: Iterator[Any], opened: Container[str]) -> tuple[object, o
     return None
 
 
-def _are_plain(calls: Any) -> bool:
-    """Whether calls have at first sight the types that pairing relies on."""
-    items: tuple[Any, ...] = calls
-    if type(calls) is not tuple:
+def _are_calls(calls: Any) -> bool:
+    """Whether calls are of the types that pairing relies on; the other members it never reads."""
+    items: Sequence[Any] = calls
+    if not isinstance(calls, (tuple, list)):
         return False
     for call in items:  # spelled out: a generator costs more than all it would look at
-        if type(call) is not ToolCall or type(call.id) is not str or type(call.name) is not str:
+        if not (
+            isinstance(call, ToolCall)
+            and isinstance(call.id, str)  # pyright: ignore[reportUnnecessaryIsInstance]
+            and isinstance(call.name, str)  # pyright: ignore[reportUnnecessaryIsInstance]
+        ):
             return False
     return True
 

@@ -27,7 +27,7 @@ from golem.corpus import (
     normalize_lines,
     sanitize_jsonl,
 )
-from golem.corpus.chunks import CHUNK, Chunk, read_chunks, worker
+from golem.corpus.chunks import CHUNK, MOST_LINES, Chunk, read_chunks, worker
 from golem.corpus.lines import normalizer
 from golem.corpus.workers import work_in_processes
 from tests.corpus.killing import FATAL, WRONG, fatal_normalizer
@@ -172,6 +172,17 @@ def test_chunks_are_the_lines_in_order_wherever_they_are_cut(
         found += [(chunk.first_line + n, len(line.rstrip())) for n, line in enumerate(lines)]
     lines = [line.rstrip(b"\r\n") for line in io.BytesIO(content)]
     assert found == [(n, len(line)) for n, line in enumerate(lines, 1)]
+
+
+@pytest.mark.parametrize("line", [b"\n", b"[]\n"])
+@pytest.mark.parametrize("more", [-1, 0, 1])
+def test_a_chunk_holds_no_more_lines_than_are_small_in_memory(line: bytes, more: int) -> None:
+    count = 2 * MOST_LINES + more
+    chunks = list(read_chunks(io.BytesIO(line * count + b"[]"), 10_000))
+    assert max(len(chunk.lines) for chunk in chunks) == MOST_LINES
+    assert [line for chunk in chunks for line in chunk.lines] == [*[line] * count, b"[]"]
+    starts = [chunk.first_line for chunk in chunks]
+    assert starts == [1 + sum(len(c.lines) for c in chunks[:n]) for n in range(len(chunks))]
 
 
 @given(corpora(), st.integers(1, 400))

@@ -185,6 +185,22 @@ def test_what_pairing_needs_repair_misses() -> None:
             assert error is None or (1, path) == (error.index, error.path)
 
 
+@pytest.mark.parametrize("name", REPAIRS)
+def test_a_kind_of_text_or_a_list_has_repair_read_no_more(name: str) -> None:
+    """What repair never reads passes, whatever the types of what it reads."""
+
+    class Text(enum.StrEnum):
+        ID = "c"
+
+    broken: Any = (None,)
+    for message in (
+        AssistantMessage(tool_calls=list(CALL.tool_calls), parts=broken),  # type: ignore[arg-type]
+        AssistantMessage(tool_calls=(ToolCall.of(Text.ID, "f", "{}"),), parts=broken),
+        ToolMessage("r", tool_call_id=Text.ID, tool_name="f", parts=broken),
+    ):
+        assert error_of(PASSES[name], [USER, CALL, message, RESULT]) is None, message
+
+
 @pytest.mark.parametrize(
     "odd",
     [

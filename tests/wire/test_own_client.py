@@ -25,6 +25,7 @@ REQUESTS: tuple[dict[str, Any], ...] = (
     {"method": "POST", "content": b"", "headers": {}},
     {"method": "GET", "content": b"", "headers": {"x-one": "1"}},
     {"method": "DELETE", "content": b"{}", "headers": {}},
+    {"method": "post", "content": b"", "headers": {}},
     {"method": "POST", "content": b"{}", "headers": {"Accept": "text/event-stream", "Host": "g"}},
 )
 LIMITS = (10.0, 600.0, None, None)
@@ -46,12 +47,30 @@ async def test_a_request_is_what_httpx_makes_of_it(url: str, given: dict[str, An
     await stock.aclose()
 
 
+async def test_of_two_spellings_of_a_name_the_last_is_sent() -> None:
+    own = http._OwnClient()
+    given = {"Authorization": "of the call", "authorization": "of the credentials"}
+    sent = own.build_request(
+        "POST", "http://h/v1", headers=given, content=b"", extensions={}, timeout=LIMITS
+    )
+    assert sent.headers.get_list("authorization") == ["of the credentials"]
+    await own.aclose()
+
+
 @pytest.mark.parametrize("url", ["http://xn--/v1", "http://h:port/v1", "http://h\x00/v1"])
 async def test_an_address_that_is_none_is_one_every_time(url: str) -> None:
     own = http._OwnClient()
     for _ in range(2):
         with pytest.raises((httpx.InvalidURL, ValueError)):
             own.build_request("POST", url, headers={}, content=b"", extensions={}, timeout=LIMITS)
+    await own.aclose()
+
+
+@pytest.mark.parametrize("url", ["http:///v1", "http://", "h/v1", "/v1", ""])
+async def test_an_address_without_scheme_or_host_is_asked_for_nothing(url: str) -> None:
+    own = http._OwnClient()
+    with pytest.raises(httpx.UnsupportedProtocol):
+        own.build_request("POST", url, headers={}, content=b"", extensions={}, timeout=LIMITS)
     await own.aclose()
 
 
