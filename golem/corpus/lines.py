@@ -8,15 +8,18 @@ processes and engines are elsewhere; everything here is pure.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple, TypedDict, Unpack
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final, NamedTuple, TypedDict, Unpack, cast
 
 from golem.codec import encode_json, load_history
 from golem.corpus.mend import is_same, mended
 from golem.corpus.report import CorpusTotal, LineReport, RejectedLine
 from golem.corpus.spelling import is_plain
 from golem.errors import HistoryError
+from golem.glance import odd_places
 from golem.history import HistoryRepair, sanitize_history
+from golem.history.engine import is_sound
+from golem.messages import Message
 
 OnReport = Callable[[LineReport], object]
 OnReject = Callable[[RejectedLine], object]
@@ -120,9 +123,12 @@ def sanitizer(options: SanitizeOptions) -> Pass:
     """
     options = settled(options)
     sanitize_history([], **options)
+    looks = not any(_is_asked(options, name) for name in _OF_EVERY_MESSAGE)
 
     def sanitize_line(line: bytes, number: int) -> Outcome | None:
         history = load_history(line)
+        if looks and _is_settled(history, line):
+            return None
         messages, found = sanitize_history(history, **options)
         # It has found all members sound, and left none that `dump_history` would have to judge.
         written = encode_json(messages)
@@ -136,6 +142,24 @@ def sanitizer(options: SanitizeOptions) -> Pass:
         return Outcome(line, found.repair, report)
 
     return sanitize_line
+
+
+_OF_EVERY_MESSAGE: Final = ("max_messages", "max_bytes", "strip_identity")
+"""Options that concern also messages which have nothing that sanitizing looks at otherwise."""
+
+
+def _is_asked(options: SanitizeOptions, name: str) -> bool:
+    value = cast("Mapping[str, object]", options).get(name)
+    return value is not None and value is not False
+
+
+def _is_settled(history: list[Message], line: bytes) -> bool:
+    """Whether sanitizing would find nothing in `history`, and `line` is how golem writes it."""
+    return (
+        is_sound(history)
+        and not odd_places(history, seal=None)
+        and encode_json(history) == line.rstrip(b"\r\n")
+    )
 
 
 def settled(options: SanitizeOptions) -> SanitizeOptions:

@@ -119,14 +119,12 @@ def history_of(messages: list[Skimmed]) -> list[Message] | None:
     Arguments that are not UTF-8 are such a case, which it reads with more patience.
     """
     try:
-        return list(map(_settle, messages))
+        return [_settled(m) if isinstance(m, SkimmedAssistant) else m for m in messages]
     except _REFUSED:
         return None
 
 
-def _settle(message: Skimmed) -> Message:
-    if not isinstance(message, SkimmedAssistant):
-        return message
+def _settled(message: SkimmedAssistant) -> AssistantMessage:
     calls = [ToolCall(c.id, c.name, c.args, c.signature) for c in message.tool_calls]
     return AssistantMessage(
         message.content,

@@ -9,7 +9,7 @@ need not trouble the engine with, are in ``golem.history.repair``.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from operator import length_hint
 from typing import Any, Final
 
@@ -207,6 +207,11 @@ class Engine:
             if not (call_id.isascii() and tool.isascii()):
                 call_id, tool = clean_text(call_id), clean_text(tool)
             self._changes.append(Change(kind, call_id, tool, given, returned))
+
+
+def is_sound(messages: Iterable[Message]) -> bool:
+    """Whether repair would find nothing in `messages`, none of which is malformed."""
+    return _pass_sound(iter(messages), ()) is None
 
 
 def _pass_sound(ahead: Iterator[Any], opened: Container[str]) -> tuple[object, object] | None:
