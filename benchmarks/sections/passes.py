@@ -28,8 +28,19 @@ def measure(messages: int, rounds: int) -> list[Row]:
         _sanitize("clean history", clean, rounds),
         _sanitize("5 % damaged", damaged, rounds),
         _streaming(damaged, rounds),
+        *_boundaries(min(messages // 10, 1_000), rounds),
         _boundary("clean history", clean, rounds),
         _boundary("5 % damaged", damaged, rounds),
+    ]
+
+
+def _boundaries(messages: int, rounds: int) -> list[Row]:
+    """The same for conversations as long as servers get them, which stay in the caches."""
+    clean = golem.load_history(histories.read(messages))
+    damaged = golem.load_history(histories.read(messages, damage=0.05))
+    return [
+        _boundary(f"{messages:,} messages, clean", clean, rounds),
+        _boundary(f"{messages:,} messages, 5 % damaged", damaged, rounds),
     ]
 
 
