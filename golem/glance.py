@@ -29,17 +29,18 @@ def odd_places(messages: Messages, *, seal: type | None = str) -> list[int]:
     Spelled out by role, for one place that reads several types of struct costs twice as much. A
     seal is compared with the one empty text before its type is asked for.
     """
-    text, none, no_members, empty = str, _NONE, NO_MEMBERS, ""
+    # At this pace it pays to look up once what is asked for again and again.
+    kind, text, none, no_members, empty = type, str, _NONE, NO_MEMBERS, ""
     odd: list[int] = []
     ahead, last = iter(messages), len(messages) - 1
     for message in ahead:
-        role = type(message)  # pyright: ignore[reportUnknownVariableType]
+        role = kind(message)  # pyright: ignore[reportUnknownVariableType]
         if role is AssistantMessage:
             if (
-                type(message.content) is text
-                and type(message.run_id) is text
-                and type(message.conversation_id) is text
-                and (message.seal is empty or type(message.seal) is seal)
+                kind(message.content) is text
+                and kind(message.run_id) is text
+                and kind(message.conversation_id) is text
+                and (message.seal is empty or kind(message.seal) is seal)
                 and message.unknown is no_members
                 and message.parts is none
                 and message.thinking is none
@@ -49,23 +50,23 @@ def odd_places(messages: Messages, *, seal: type | None = str) -> list[int]:
                 continue
         elif role is ToolMessage:
             if (
-                type(message.content) is text
-                and type(message.tool_call_id) is text
-                and type(message.tool_name) is text
-                and type(message.run_id) is text
-                and type(message.conversation_id) is text
+                kind(message.content) is text
+                and kind(message.tool_call_id) is text
+                and kind(message.tool_name) is text
+                and kind(message.run_id) is text
+                and kind(message.conversation_id) is text
                 and (message.failed is False or message.failed is True)
-                and (message.seal is empty or type(message.seal) is seal)
+                and (message.seal is empty or kind(message.seal) is seal)
                 and message.unknown is no_members
                 and message.parts is none
             ):
                 continue
         elif role is UserMessage and (
-            type(message.content) is text
+            kind(message.content) is text
             and message.content is not empty
-            and type(message.run_id) is text
-            and type(message.conversation_id) is text
-            and (message.seal is empty or type(message.seal) is seal)
+            and kind(message.run_id) is text
+            and kind(message.conversation_id) is text
+            and (message.seal is empty or kind(message.seal) is seal)
             and message.unknown is no_members
             and message.parts is none
         ):

@@ -223,29 +223,31 @@ def _pass_sound(ahead: Iterator[Any], opened: Container[str]) -> tuple[object, o
     A turn whose results stand right behind it in call order is sound whatever surrounds it, as
     long as none of its ids is open. What is malformed, or only as good as text, is doubtful.
     """
-    text, some_open = str, bool(opened)
+    # At this pace it pays to look up once what is asked for again and again.
+    user, assistant, tool, system = UserMessage, AssistantMessage, ToolMessage, SystemMessage
+    kind, text, some_open = type, str, bool(opened)
     for message in ahead:
-        role = type(message)  # pyright: ignore[reportUnknownVariableType]
-        if role is AssistantMessage:
+        role = kind(message)  # pyright: ignore[reportUnknownVariableType]
+        if role is assistant:
             calls: tuple[ToolCall, ...] = message.tool_calls
             if not calls:
                 continue
-            if type(calls) is not tuple:
+            if kind(calls) is not tuple:
                 return message, None
             for call in calls:
                 result: Any = next(ahead, None)
                 call_id = call.id
                 if (
-                    type(result) is not ToolMessage
+                    kind(result) is not tool
                     or result.tool_call_id != call_id
-                    or type(call_id) is not text
-                    or type(call.raw) is text
-                    or type(call.name) is not text
-                    or type(result.tool_name) is not text
+                    or kind(call_id) is not text
+                    or kind(call.raw) is text
+                    or kind(call.name) is not text
+                    or kind(result.tool_name) is not text
                     or (some_open and call_id in opened)
                 ):
                     return message, result
-        elif role is not UserMessage and role is not SystemMessage:
+        elif role is not user and role is not system:
             return message, None
     return None
 
